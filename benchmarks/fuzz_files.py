@@ -1,6 +1,6 @@
 """Do damaged and forged files end in one line, and is nothing false accepted?
 
-    python -m benchmarks.fuzz_files --models 10000 --proofs 10000
+    python -m benchmarks.fuzz_files --models 10000 --proofs 10000 --fits 6000
 
 *Models*: entries of sound model files replaced by others of every kind, removed, exchanged or
 repeated, with a digest that fits; and bytes turned over.  A file must be refused by a
@@ -13,6 +13,10 @@ not keep to, bytes turned over.  ``verify`` must answer in one line.  Whether it
 or not, the lower bound must not exceed the value of the best model known, and the upper bound must
 not be below the worst case of the model, both with fifty digits by code that shares nothing with
 the library (``false_bounds.py``).
+
+*Fits*: data on which rounding is large (columns far from zero next to a group that takes the place
+of the intercept, weights over 24 orders of magnitude, separated classes).  ``verify`` must accept
+every fit with its own dual point, and no lower bound may exceed an upper one.
 
 Every mutant is determined by its number, so that a failure can be looked at again with ``--first``.
 """
@@ -123,6 +127,7 @@ def sound_models() -> list[tuple[Any, Any, Any]]:
         (table.fit(frame, y), frame, y),
         (noisy.fit(X, y), X, y),
         (drlogit.DRLogisticRegression(0.05, norm="l2").fit(X, several), X, several),
+        (drlogit.DRLogisticRegression(0.05, missing="mean").fit(frame, several), frame, several),
         (drlogit.DRLogisticRegression(0.0).fit(X, y == "yes"), X, y == "yes"),
     ]
 
@@ -322,9 +327,9 @@ def packed(rng: Rng, arrays: dict[str, Any]) -> bytes:
             np.lib.format.write_array(member, np.asarray(values), allow_pickle=False)
             raw = member.getvalue()
             if name == chosen:  # other sizes than there are
-                for old in (b"(25,)", b"(25, 3)"):
-                    new = b"(%d,)" % 10 ** int(rng.integers(1, 15))
-                    raw = raw.replace(old + b" " * (len(new) - len(old)), new[: len(raw)])
+                for old in (b"(25,), }", b"(25, 3), }"):
+                    new = (b"(%d,), }" % 10 ** int(rng.integers(1, 15))).ljust(len(old))
+                    raw = raw.replace(old + b" " * (len(new) - len(old)), new)
                 raw += b"\0" * int(rng.choice([0, 1, 8, 10**5, 3 * 10**7]))
             archive.writestr(f"{name}.npy", raw)
     return contents.getvalue()
@@ -343,7 +348,7 @@ def try_proof(rng: Rng, problems: list[Sound], folder: Path) -> str:
         with np.load(path) as archive:
             arrays = dict(archive)
         for _ in range(int(rng.choice([1, 1, 2]))):
-            with contextlib.suppress(TypeError, ValueError, IndexError):  # of no use to each other
+            with contextlib.suppress(TypeError, ValueError, LookupError):  # of no use together
                 arrays = changed_arrays(rng, arrays)
         path.write_bytes(packed(rng, arrays))
     # What the model claims may be as false as what the proof is said to prove.
@@ -359,6 +364,74 @@ def try_proof(rng: Rng, problems: list[Sound], folder: Path) -> str:
     if not verdict.upper >= sound.worst:
         raise Failure(f"{sound.name}: {verdict.upper} is below the worst case")
     return "accepted" if verdict.ok else verdict.reason.partition(":")[0].partition(" proves")[0]
+
+
+# --- fits of awkward data ----------------------------------------------------------------------
+
+
+def awkward(rng: Rng) -> dict[str, Any]:
+    """Keyword arguments of ``drlogit.solve``."""
+    n_samples, n_classes = int(rng.integers(6, 120)), int(rng.choice([2, 2, 2, 3, 4, 5]))
+    parts: list[Any] = []
+    costs: list[float] = []
+    groups: list[list[int]] = []
+    ends: list[tuple[float, float]] = []
+
+    def add(columns: Any, low: float = -math.inf, high: float = math.inf) -> list[int]:
+        cost = float(10.0 ** rng.uniform(-1, 1)) if rng.random() < 0.7 else math.inf
+        places = list(range(len(costs), len(costs) + columns.shape[1]))
+        parts.append(columns)
+        costs.extend([cost] * len(places))
+        ends.extend([(low, high)] * len(places))
+        return places
+
+    for _ in range(int(rng.integers(0, 3))):
+        size = int(rng.integers(1, 5))
+        kinds = size + int(size == 1 or rng.random() < 0.3)  # with or without "none"
+        places = add(np.eye(kinds)[rng.integers(0, kinds, n_samples)][:, :size])
+        if rng.random() < 0.8:
+            groups.append(places)
+    if rng.random() < 0.5:
+        x = rng.standard_normal((n_samples, 1))
+        add(x, float(x.min() - rng.random()), float(x.max() + rng.random()))
+    for _ in range(int(rng.integers(1, 4))):
+        far = 10.0 ** rng.uniform(0, 9) if rng.random() < 0.4 else 0.0
+        add(rng.standard_normal((n_samples, 1)) * 10.0 ** rng.uniform(-2, 2) + far)
+    X = np.concatenate(parts, axis=1)
+    deviation = X.std(axis=0)
+    Z = (X - X.mean(axis=0)) / np.where(deviation > 0.0, deviation, 1.0)
+    noise = rng.choice([0.0, 0.0, 0.01, 1.0, 1.0])  # zero: separated
+    scores = Z @ rng.standard_normal((Z.shape[1], n_classes))
+    y = (scores + noise * rng.gumbel(size=scores.shape)).argmax(axis=1)
+    y[:n_classes] = np.arange(n_classes)
+    case: dict[str, Any] = {
+        "X": X, "y": y, "epsilon": float(rng.choice([0.0, 1e-4, 0.001, 0.01, 0.05, 0.2, 1.0])),
+        "kappa": float(rng.choice([0.3, 1.0, 3.0, np.inf])), "feature_costs": np.array(costs),
+        "norm": str(rng.choice(["l1", "l2", "linf"])), "fit_intercept": bool(rng.random() < 0.5),
+        "categories": groups or None,
+    }  # fmt: skip
+    if rng.random() < 0.2:
+        case["kappa"] = np.append(1.0, rng.choice([0.5, 1.0, 4.0, np.inf], n_samples - 1))
+    if np.isfinite(ends).any():
+        case["bounds"] = tuple(np.array(ends).T)
+    if rng.random() < 0.5:
+        width = rng.choice([3.0, 12.0])
+        case["sample_weight"] = 10.0 ** rng.uniform(-width, width, n_samples)
+    return case
+
+
+def try_fit(rng: Rng, sound: None, folder: Path) -> str:
+    """One honest fit, which must be accepted."""
+    case = awkward(rng)
+    result = drlogit.solve(**case)
+    by_sample = case["kappa"] if np.ndim(case["kappa"]) else None
+    weights = case.get("sample_weight")
+    verdict = drlogit.verify(
+        result, case["X"], case["y"], sample_weight=weights, kappa=by_sample
+    )  # fmt: skip
+    if not verdict.ok or verdict.lower > verdict.upper:
+        raise Failure(f"{result}: {verdict}")
+    return "accepted"
 
 
 def run(
@@ -381,11 +454,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--models", type=int, default=300)
     parser.add_argument("--proofs", type=int, default=300)
+    parser.add_argument("--fits", type=int, default=300)
     parser.add_argument("--first", type=int, default=0)
     arguments = parser.parse_args()
     mp.mp.dps = DIGITS
     failed = run("models", arguments.models, arguments.first, try_model, sound_models())
     failed += run("proofs", arguments.proofs, arguments.first, try_proof, sound_problems())
+    failed += run("fits", arguments.fits, arguments.first, try_fit, None)
     raise SystemExit(bool(failed))
 
 
