@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from benchmarks import cases, runs, store
+from benchmarks import cases, fuzz_files, runs, store
 from benchmarks.ipopt import ipopt
 from benchmarks.judge import plain_objective_and_gap, robust_objective_and_gap
 from benchmarks.paper import __main__ as paper
@@ -144,3 +144,14 @@ def test_ipopt_agrees(norm, kappa, costs):
     assert value == pytest.approx(exact.objective, abs=1e-7)
     assert -1e-12 <= gap <= 1e-6
     assert found.lam == pytest.approx(exact.lam, abs=1e-3)
+
+
+def test_mutants_of_files_end_in_one_line(tmp_path):
+    """The fuzz runs, a few of each; ``python -m benchmarks.fuzz_files`` runs more."""
+    fuzz_files.mp.mp.dps = fuzz_files.DIGITS
+    attempts = (
+        ("models", fuzz_files.try_model, fuzz_files.sound_models()),
+        ("proofs", fuzz_files.try_proof, fuzz_files.sound_problems()),
+    )
+    for kind, attempt, sound in attempts:
+        assert fuzz_files.run(kind, 150, 50_000, attempt, sound) == 0

@@ -547,3 +547,26 @@ def test_labels_may_be_named_by_another_form_of_their_number(folder, run):
     (folder / "codes.csv").write_text("a,y\n1,0\n2,1\n4,0\n3,1\n")
     for text, code in (("1.0", cli.DONE), ("2", cli.BAD_INPUT)):
         assert run(f"fit codes.csv --kappa 0=3,{text}=3 --epsilon 0.01")[0] == code
+
+
+def test_predictions_are_no_formulas(run, folder):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"@id": ["=cmd|x", "-5", "plain", "+x"] * 8, "a": rng.random(32)})
+    frame["y"] = rng.choice(["=evil", "good"], 32)
+    frame.to_csv(folder / "risky.csv", index=False)
+    assert run("fit risky.csv --drop @id --quiet -o risky.json")[0] == cli.DONE
+    asked = "predict risky.json risky.csv --id @id"
+    lines = [line.split(",") for line in run(asked)[1].splitlines()]
+    assert lines[0][:2] == ["'@id", "prediction"]
+    assert [line[0] for line in lines[1:5]] == ["'=cmd|x", "-5", "plain", "'+x"]
+    assert {line[1] for line in lines[1:]} <= {"'=evil", "good"}
+    raw = [line.split(",") for line in run(f"{asked} --raw")[1].splitlines()]
+    assert [line[0] for line in raw[:5]] == ["@id", "=cmd|x", "-5", "plain", "+x"]
+    assert [line[2] for line in raw] == [line[2] for line in lines]
+
+
+@pytest.mark.parametrize("text", ["a,y\n1,x\n2,z\n", "ä,y\n1,x\n2,z\n"])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_text_in_utf_16_is_named(complaint, folder, text, encoding):
+    (folder / "wide.csv").write_bytes(text.encode(encoding))
+    assert "UTF-16" in complaint("fit wide.csv")

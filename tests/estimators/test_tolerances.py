@@ -139,3 +139,11 @@ def test_what_cannot_be_meant(stated, message):
         tolerances(**stated)
     with pytest.raises(ValueError, match="model must be a fitted DRLogisticRegression"):
         allowances("model")
+
+
+def test_labels_that_are_unknown():
+    """With three classes κ = 0 is allowed, and ε/κ would be a division by zero."""
+    labels = np.append(["a", "b", "c"], RNG.choice(["a", "b", "c"], N - 3))
+    with pytest.warns(UserWarning, match="is constant"):
+        model = DRLogisticRegression(0.1, 0.0).fit(FRAME[["age", "income"]] / 10.0, labels)
+    assert allowances(model)[0] == "labels are unknown"

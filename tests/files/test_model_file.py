@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import re
 
 import numpy as np
@@ -132,7 +133,14 @@ def change(document, path, value):
 DAMAGE = [
     (["schema"], "other", "its schema is 'other', wanted 'drlogit-model'"),
     (["version"], 4, "has version 4 of the model format"),
-    (["n_features"], 5, "'feature_costs' must be 5 numbers"),
+    (["n_features"], 5, "'n_features' must be that of the coefficients, (30,), got 5"),
+    (["n_features"], math.inf, "'n_features' must be that of the coefficients, (30,), got inf"),
+    (["n_features"], 1e308, "'n_features' must be that of the coefficients, (30,), got 1e+308"),
+    (["n_features"], True, "'n_features' must be that of the coefficients, (30,), got True"),
+    (["feature_names"], [[1]] * 30, "'feature_names' must be 30 texts, got [[1], [1]"),
+    (["fits", 0, "coefficients", 0], 1e308, "'coefficients' must be below 1e+150, got [1e+308"),
+    (["fits", 0, "intercept"], -1e308, "'intercept' must be below 1e+150, got -1e+308"),
+    (["fits", 0, "n_iter"], math.inf, "cannot convert float infinity to integer"),
     (["feature_costs", 0], 0, "feature_costs must be > 0"),
     (["classes"], [1, 1], "two or more distinct labels"),
     (["classes"], [1, "a"], "all numbers or all text"),
@@ -149,6 +157,8 @@ DAMAGE = [
 ]
 DAMAGE_TO_TABLES = [
     (["columns", 1, "kind"], ..., "'kind' is missing"),
+    (["columns", 1, "levels"], [1, 2], "'levels' must be texts or null, got [1, 2]"),
+    (["columns", 1, "levels"], ["x", ["y"]], "'levels' must be texts or null, got ['x', ['y']]"),
     (["columns"], [], "'columns' must make 3 features, got 0"),
     (["categories"], [[1, 1]], "categories must name each column once"),
     (["bounds"], [[0.0], [1.0]], "'bounds' must be 2 times 3 numbers"),

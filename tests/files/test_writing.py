@@ -7,7 +7,7 @@ import stat
 
 import pytest
 
-from drlogit.files.writing import write_bytes, write_text
+from drlogit.files.writing import safe_cell, write_bytes, write_text
 
 
 def test_a_failure_leaves_the_old_file(tmp_path, monkeypatch):
@@ -50,3 +50,13 @@ def test_permissions_and_links_are_kept(tmp_path):
     assert link.is_symlink()
     assert path.read_text() == "new"
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+@pytest.mark.parametrize("text", ["=1+1", "@SUM(A1)", "+a", "-a", "\tx", "\rx", "\nx", "=", "-1_2"])
+def test_formulas_get_an_apostrophe(text):
+    assert safe_cell(text) == f"'{text}"
+
+
+@pytest.mark.parametrize("value", ["-5", "+3.5e2", "-inf", "a=b", "", "'=1", 3, -3.5, None, True])
+def test_other_cells_stay(value):
+    assert safe_cell(value) is value

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..files.writing import write_bytes
 from ..problem.result import Result, Status
+from ..rows.whole_files import write_bytes
 
 #: Options and arguments that name files to write, and files to read.
 _OUTPUTS = {"output": "-o", "proof": "--proof", "plot": "--plot", "file": "FILE"}

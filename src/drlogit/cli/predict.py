@@ -16,7 +16,7 @@ from argparse import ArgumentParser, Namespace
 
 import pandas as pd
 
-from ..files.writing import write_text
+from ..files.writing import safe_cell, write_text
 from . import options
 from .asking import read_asked, read_column
 from .console import DONE, Console
@@ -29,6 +29,8 @@ def add_options(parser: ArgumentParser) -> None:
     add(*options.DATA)
     add("-o --output FILE", "CSV file to write (default: standard output)")
     add("--id COLUMN", "column that names the samples, to be written beside them")
+    add("--raw", "write texts as they are; else those that begin with = + - @ and are no numbers "
+        "get an apostrophe in front, as a spreadsheet would run them as formulas")  # fmt: skip
     options.add_sample_options(parser)
 
 
@@ -50,6 +52,8 @@ def run(arguments: Namespace, console: Console) -> int:
         header, columns = [arguments.id, *header], [record["ids"], *columns]
     if console.json:
         console.answer(record, "")
+    if not arguments.raw:
+        header, *columns = ([safe_cell(cell) for cell in cells] for cells in (header, *columns))
     frame = pd.DataFrame(zip(*columns, strict=True), columns=header)
     text = frame.to_csv(index=False, lineterminator="\n")
     if arguments.output is not None:

@@ -21,9 +21,9 @@ from ..rows.blocks import Block
 from ..rows.interface import State
 from ..rows.reductions import Sum
 from ._certificate import ROUNDING
-from .classes import class_bound, class_dual_point
+from .classes import class_bound, class_dual_point, class_point_of_model
 from .pair import judge, parts, settle
-from .pieces import PieceMasses, piece_bound
+from .pieces import PieceMasses, piece_bound, pieces_of_model
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class Certificate:
 
     ``gap = primal - dual`` bounds the suboptimality; ``primal`` includes what rounding may have
     taken from it.  ``point`` is s and a, (2, n) per block, with domains :class:`PieceMasses`, with
-    several classes a :class:`~drlogit.dual.classes.ClassPoint`; None if there is none.
+    several classes a :class:`~drlogit.dual.classes.ClassPoint`; None if it was not kept.
     """
 
     primal: float
@@ -66,16 +66,16 @@ def certify(
 ) -> Certificate:
     """Certificate of ``coefficients`` for (P), or for the problem at fixed ``lam``.
 
-    ``point`` is the dual point: s and a, or a alone, what is missing as the coefficients suggest;
-    with domains or several classes their own.  Work on the bound ends as soon as the gap is within
-    ``tol``.  ``guess`` is about the best λ.
+    ``point`` is the dual point: s and a, or a alone, with domains or several classes their own.
+    What is missing is derived from the coefficients; at worst that proves a bound of 0.  Work on
+    the bound ends as soon as the gap is within ``tol``.  ``guess`` is about the best λ.
     """
     if isinstance(problem, ClassProblem) or problem.domains is not None:
         level, primal = primal_value(problem, coefficients, guess)
-        if point is None:
-            return Certificate(primal, 0.0, level, None)
-        prove: Any = class_bound if isinstance(problem, ClassProblem) else piece_bound
-        bound = prove(problem, coefficients, point)
+        several = isinstance(problem, ClassProblem)
+        prove: Any = class_bound if several else piece_bound
+        own: Any = class_point_of_model if several else pieces_of_model
+        bound = prove(problem, coefficients, own(problem, coefficients) if point is None else point)
         return Certificate(primal, min(bound.value, primal), level, bound.point)
     judged = judge(problem, coefficients, point, lam)
     margins = problem.rows.run(_margins, judged.state)[0]

@@ -22,8 +22,9 @@ import math
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from scipy.special import softmax
 
-from ..problem.classes import ClassProblem
+from ..problem.classes import ClassProblem, Scored
 from ..problem.dual_point import ClassDualPoint
 from ..problem.label_costs import LabelCosts
 from ..problem.parameters import ADMITTED
@@ -119,11 +120,21 @@ def class_bound(problem: ClassProblem, model: FloatArray, point: ClassPoint) -> 
     return DualBound(value if coordinates.admits(model) else 0.0, ClassPoint(shares, flow))
 
 
+def class_point_of_model(problem: ClassProblem, model: FloatArray) -> ClassPoint:
+    """The probabilities that a model predicts, and the labels as they are."""
+    return ClassPoint(problem.rows.run(_predicted, problem.scores(model))[0], None)
+
+
 def class_dual_point(problem: ClassProblem, point: ClassPoint) -> ClassDualPoint:
     """A point in plain numbers, of the length of the samples."""
     rows = problem.rows
     p, a = (rows.gather(each) for each in parts(problem, point.shares))
     return ClassDualPoint(p, a, rows.gather(problem.codes).astype(np.intp), point.flow)
+
+
+def _predicted(block: Block, scored: Scored) -> tuple[Point, tuple[()]]:
+    scores, codes = scored
+    return np.stack([softmax(scores, axis=1), np.eye(scores.shape[1])[codes]]), ()
 
 
 def _sums(

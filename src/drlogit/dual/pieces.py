@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from ..problem.domains import Domains, ItemTable
 from ..problem.losses import entropy
@@ -134,6 +135,20 @@ def piece_bound(problem: Problem, coefficients: FloatArray, pieces: State) -> Du
     if not coordinates.admits(layout.model(coefficients)):
         value = 0.0
     return DualBound(value, rows.run(_scaled, point, factor)[0] if factor != 1.0 else point)
+
+
+def pieces_of_model(problem: Problem, coefficients: FloatArray) -> State:
+    """The samples as they are, with the dual probabilities of a model."""
+    domains = problem.domains
+    assert domains is not None
+    n_bytes = -(-(domains.n_groups + 2 * domains.bounded.size) // 8)
+    return problem.rows.run(_unmoved, problem.margins(coefficients), n_bytes)[0]
+
+
+def _unmoved(block: Block, margins: FloatArray, n_bytes: int) -> tuple[PieceMasses, tuple[()]]:
+    n, w = block.y.size, block.weights
+    still, nothing = np.zeros(n, dtype=bool), np.zeros((n, n_bytes), dtype=np.uint8)
+    return PieceMasses(np.arange(n), still, nothing, w.copy(), w * expit(-margins)), ()
 
 
 def _sums(layout: PieceCoordinates, reduced: tuple[Any, ...]) -> DualSums:

@@ -257,10 +257,11 @@ sample_weight, solver, tol, max_iter
     else:
         radii = check_radii(epsilons)
     results = []
-    for result in solve_radii(
+    fits = solve_radii(
         problem, radii, warm_start=warm_start, solver=solver, tol=tol, max_iter=max_iter
-    ):
-        coef, intercept = data.reported(result.coef, result.intercept)
+    )
+    for radius, result in zip(radii, fits, strict=True):
+        coef, intercept = data.reported(result.coef, result.intercept, float(radius))
         results.append(replace(result, coef=coef, intercept=intercept))
         if callback is not None:
             callback(results[-1])

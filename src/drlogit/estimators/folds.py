@@ -82,8 +82,8 @@ def score_fold(
     found: list[tuple[float, ...]] = []
     for kappa, radii in zip(kappas, epsilons, strict=True):
         fits = _fits(problem, radii, scaled_costs(unit, float(kappa)), from_largest, controls)
-        for *model, seconds, n_iter, gap in fits:
-            coef, intercept = training.reported(*model)
+        for radius, (coef, intercept, seconds, n_iter, gap) in zip(radii, fits, strict=True):
+            coef, intercept = training.reported(coef, intercept, float(radius))
             classifier.coef_ = np.atleast_2d(coef)
             classifier.intercept_ = np.atleast_1d(intercept)
             score = float(scorer(classifier, X, y, **score_params))

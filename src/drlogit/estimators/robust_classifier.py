@@ -182,7 +182,7 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         # One that was stopped may have got no further than that.
         model = problem.join(result.coef, result.intercept)
         constant = result.converged and is_constant(problem, model)
-        coef, intercept = data.reported(result.coef, result.intercept)
+        coef, intercept = data.reported(result.coef, result.intercept, problem.epsilon)
         result = replace(result, coef=coef, intercept=intercept, dual=None)
         self._set_result(result, problem.epsilon, as_stated(problem.cost, self.classes_))
         self._warn(result, problem, constant=constant)

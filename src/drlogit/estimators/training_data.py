@@ -102,16 +102,21 @@ class TrainingData:
             return pose_problem(rows, **ball, **self.model)
         return pose_classes(rows, self.codes, self.classes, **ball, **self.model)
 
-    def reported(self, coef: FloatArray, intercept: Any) -> tuple[Any, Any]:
+    def reported(self, coef: FloatArray, intercept: Any, epsilon: float) -> tuple[Any, Any]:
         """A model as it is shown: levels of a table relative to the average sample.
 
         Every sample has one level of each category, so a number can be added to the coefficients
         of all its levels and taken from the intercept: scores, worst case and certificate stay.
+        With several classes the norm bounds the coefficients of categories that can change, and
+        another number for all of them would be another worst case: those stay as they are.
         """
         if self.encoding is None or not self.model["fit_intercept"]:
             return coef, intercept
-        coef = coef.copy()
+        coef, costs = coef.copy(), self.model["feature_costs"]
         for group in self.encoding.groups:
+            movable = epsilon > 0.0 and (costs is None or np.isfinite(costs[group]).all())
+            if self.n_classes > 2 and movable:
+                continue
             mean = coef[..., group] @ self._means[group]
             coef[..., group] -= mean[..., None]
             intercept = intercept + mean

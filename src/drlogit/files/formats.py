@@ -61,10 +61,12 @@ def plain_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except UnicodeDecodeError as error:
+        wide = b"\0" in error.object  # as in no text of single bytes
+        name, code = ("UTF-16", "utf-16") if wide else ("Latin-1 or another encoding", "latin1")
         raise ValueError(
             f"{path} is not UTF-8 text: it holds the byte 0x{error.object[error.start]:02x}, as "
-            "text in Latin-1 or another encoding does; save it as UTF-8 (in Excel: CSV UTF-8), or "
-            "convert it: iconv -f latin1 -t utf-8"
+            f"text in {name} does; save it as UTF-8 (in Excel: CSV UTF-8), or convert it: iconv -f "
+            f"{code} -t utf-8"
         ) from None
     except (*_ERRORS, OSError) as error:
         if getattr(error, "errno", None) is not None or str(path) in str(error):

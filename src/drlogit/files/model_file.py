@@ -35,6 +35,7 @@ from ..problem.norms import get_norm
 from ..problem.parameters import check_costs, check_epsilon, check_kappa
 from ..problem.result import Result, Status, Trace
 from ..problem.transport import Ball
+from ..rows.checks import TOO_LARGE
 from .writing import json_text, write_text
 
 SCHEMA, VERSION = "drlogit-model", 3
@@ -209,7 +210,7 @@ def read_model(path: str | os.PathLike[str]) -> tuple[DRLogisticRegression, dict
         )
     try:
         return _parse(document), dict(document["origin"])
-    except (ValueError, TypeError, LookupError, AttributeError) as error:
+    except (ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
         missing = " is missing" if isinstance(error, KeyError) else ""
         raise ValueError(f"{path} is not a sound model file: {error}{missing}") from None
 
@@ -217,6 +218,8 @@ def read_model(path: str | os.PathLike[str]) -> tuple[DRLogisticRegression, dict
 def _numbers(fields: Fields, key: str, *shape: int, finite: bool = True) -> Any:
     """Numbers of that shape, "inf" and "-inf" among them if they need not be ``finite``."""
     found = np.array(fields[key], dtype=float)
+    if key in ("coefficients", "intercept") and (np.abs(found) >= TOO_LARGE).any():
+        raise ValueError(f"{key!r} must be below {TOO_LARGE:g}, got {fields[key]!r:.40}")
     if found.shape != shape or np.isnan(found).any() or (finite and np.isinf(found).any()):
         size = f"{' times '.join(map(str, shape))} numbers" if shape else "a number"
         raise ValueError(f"{key!r} must be {size}, got {fields[key]!r:.40}")
@@ -225,7 +228,10 @@ def _numbers(fields: Fields, key: str, *shape: int, finite: bool = True) -> Any:
 
 def _parse(top: Fields) -> DRLogisticRegression:
     """The fitted estimator that a file describes; whatever cannot be is an error."""
-    n, names = int(top["n_features"]), top["feature_names"]
+    (fit,) = top["fits"]
+    n, names, width = top["n_features"], top["feature_names"], np.shape(fit["coefficients"])[-1:]
+    if type(n) is not int or (n,) != width:
+        raise ValueError(f"'n_features' must be that of the coefficients, {width}, got {n!r:.40}")
     costs = noise = None
     if top["feature_costs"] is not None:
         costs = check_costs(_numbers(top, "feature_costs", n, finite=False), n)
@@ -252,8 +258,9 @@ def _parse(top: Fields) -> DRLogisticRegression:
         model.n_features_in_ = len(table)
     if names is not None:
         model.feature_names_in_ = np.array(names, dtype=object)
-        if model.feature_names_in_.shape != (model.n_features_in_,):
-            raise ValueError(f"'feature_names' must be {n} texts, got {len(names)}")
+        texts = all(isinstance(name, str) for name in names)
+        if model.feature_names_in_.shape != (model.n_features_in_,) or not texts:
+            raise ValueError(f"'feature_names' must be {n} texts, got {names!r:.60}")
     model.encoding_, model.feature_costs_, model.label_noise_ = encoding, costs, noise
     if top["bounds"] is not None:
         model.bounds_ = tuple(_numbers(top, "bounds", 2, n, finite=False))
@@ -261,7 +268,6 @@ def _parse(top: Fields) -> DRLogisticRegression:
     domains = check_domains(model.categories_, model.bounds_, n)
     unit, trust = unit_and_trust(model.kappa, model.classes_)
     ball = Ball(epsilon, unit, model.norm, costs, model.fit_intercept, *domains, trust=trust)
-    (fit,) = top["fits"]
     model._set_result(_parse_fit(fit, ball, K, n, model.tol), epsilon, model.kappa)
     return model
 
@@ -312,6 +318,8 @@ def _parse_encoding(top: Fields, n_features: int) -> Encoding | None:
     columns = []
     for each in top["columns"]:
         levels = None if each["levels"] is None else tuple(each["levels"])
+        if not all(level is None or isinstance(level, str) for level in levels or ()):
+            raise ValueError(f"'levels' must be texts or null, got {each['levels']!r:.60}")
         fill = None if each["fill"] is None else _numbers(each, "fill")
         columns.append(EncodedColumn(each["name"], levels, fill, each["kind"]))
     encoding = Encoding(tuple(columns))

@@ -41,6 +41,8 @@ def _read_csv(path: Path, wanted: Wanted) -> FileSamples:
 
     with open_text(path) as text:
         lines = text.readlines(1 << 16)
+    if any("\0" in line for line in lines):
+        raise ValueError(f"{path} holds NULs, as text in UTF-16 does: save it as UTF-8")
     delimiter = wanted.delimiter or _delimiter(lines[0])
     rows = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
     first = list(islice(filter(None, rows), 20))

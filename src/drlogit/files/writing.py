@@ -1,10 +1,6 @@
-"""Writing files whole or not at all, and JSON as the standard has it.
+"""Text files and JSON, written whole or not at all (:mod:`drlogit.rows.whole_files`).
 
-The contents of a file go to a temporary one in the same folder, reach the disk, and only then take
-the place of the old file, which is one step for the operating system: whoever reads the file sees
-all of the old contents or all of the new.  A process killed on the way leaves the old file as
-it was, and at worst a temporary file beside it (``.drlogit-….tmp``).  In JSON, infinite numbers are
-the strings "inf" and "-inf", and NaN is null.
+In JSON, infinite numbers are the strings "inf" and "-inf", and NaN is null.
 """
 
 from __future__ import annotations
@@ -12,10 +8,10 @@ from __future__ import annotations
 import json
 import math
 import os
-import shutil
-import uuid
-from pathlib import Path
 from typing import Any
+
+from ..estimators.tables.frames import is_number
+from ..rows.whole_files import write_bytes
 
 
 def json_text(value: Any, *, indent: int | None = 1) -> str:
@@ -33,29 +29,15 @@ def _plain(value: Any) -> Any:
     return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
 
 
+def safe_cell(value: Any) -> Any:
+    """A value for a CSV file; a text that a spreadsheet would run as a formula gets an apostrophe.
+
+    Those are the texts that begin with ``= + - @``, a tab or a line end, numbers excepted.
+    """
+    risky = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r", "\n"))
+    return f"'{value}" if risky and not is_number(value) else value
+
+
 def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write a file in UTF-8 with line ends as they are, whole or not at all."""
     write_bytes(path, text.encode())
-
-
-def write_bytes(path: str | os.PathLike[str], contents: bytes) -> None:
-    """Write a file, whole or not at all; ``OSError`` names the file that could not be written."""
-    target = Path(os.path.realpath(path))  # through a symbolic link, as every other program would
-    if target.exists() and not target.is_file():
-        target.write_bytes(contents)  # a pipe or /dev/stdout has no other contents to protect
-        return
-    temporary = target.with_name(f".drlogit-{uuid.uuid4().hex}.tmp")
-    try:
-        with open(temporary, "xb") as file:
-            file.write(contents)
-            file.flush()
-            os.fsync(file.fileno())
-        if target.exists():
-            shutil.copymode(target, temporary)
-        os.replace(temporary, target)
-    except BaseException as error:
-        temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno is not None:
-            # In the words of the user, who never heard of the temporary file.
-            raise OSError(error.errno, error.strerror, os.fspath(path)) from error
-        raise

@@ -238,6 +238,7 @@ class _Call:
 
     def run(self, problem: Problem | ClassProblem) -> Result:
         """Solve, certify, report."""
+        ball = problem.ball
         if isinstance(problem, Problem) and problem.epsilon == 0.0 and problem.domains is not None:
             # No adversary whom they could restrain.
             problem = replace(problem, cost=replace(problem.cost, domains=None))
@@ -275,7 +276,7 @@ class _Call:
             solve_time=monitor.elapsed,
             trace=monitor.trace,
             info=solution.info,
-            ball=None if self.lam is not None else problem.ball,
+            ball=None if self.lam is not None else ball,
         )
         early = status in (Status.MAX_ITER, Status.STALLED, Status.FAILED) and self.max_iter is None
         misled = self.start is not None and (early or status is Status.UNPROVEN)

@@ -203,6 +203,8 @@ def flips_in_words(epsilon: float, kappa: StatedKappa) -> str:
     if isinstance(kappa, np.ndarray):
         return "labels may be wrong at a cost for each pair of them"
     if not isinstance(kappa, Mapping):
+        if kappa == 0.0:
+            return "labels are unknown"
         if math.isinf(kappa):
             return "labels are right"
         return f"up to {_share(epsilon, kappa)} of labels may be wrong"

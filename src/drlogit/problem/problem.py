@@ -119,7 +119,9 @@ class PosedProblem:
             moved[-1] = exact_dot(np.append(sign * shift, 1.0), coefficients)
         else:
             assert self.constant_sum is not None  # or nothing would have been shifted
-            moved[self.constant_sum] += sign * exact_dot(shift, coefficients)
+            factors = np.append(sign * shift, 1.0)
+            for j in self.constant_sum:  # rounded once: what is added may be far larger than they
+                moved[j] = exact_dot(factors, np.append(coefficients, coefficients[j]))
         return moved
 
     def robust_loss(self, coefficients: FloatArray, floor: float = 0.0) -> RobustLoss:

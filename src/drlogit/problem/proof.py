@@ -26,13 +26,17 @@ they prove nothing.
 from __future__ import annotations
 
 import errno
+import io
+import math
 import os
+import zipfile
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..rows.chunks import in_memory
+from ..rows.whole_files import write_bytes
 from .dual_point import ClassDualPoint, DualPoint, Moves
 
 #: Type and dimensions of the arrays of each kind of proof, in the order of the points' attributes.
@@ -45,6 +49,9 @@ _MOVES = {
 _CLASSES = {
     "probabilities": ("<f8", 2), "labels": ("<f8", 2), "codes": ("<i8", 1), "flow": ("<f8", 2),
 }  # fmt: skip
+
+#: Pieces a sample that proofs have at most on average; in fits they have one to six.
+_PIECES = 16
 
 
 class BrokenProofError(ValueError):
@@ -60,7 +67,7 @@ class Proof:
 
 
 def save_proof(path: str | os.PathLike[str], proof: Proof) -> None:
-    """Write a proof; if that is cut short or changed, the archive's checksums tell."""
+    """Write a proof, whole or not at all; if it is changed, the archive's checksums tell."""
     point = proof.point
     if isinstance(point, ClassDualPoint):
         flow = np.zeros((0, 0)) if point.flow is None else point.flow
@@ -73,17 +80,31 @@ def save_proof(path: str | os.PathLike[str], proof: Proof) -> None:
     if isinstance(point, DualPoint) and point.moves is not None:
         arrays["flip_share"] = np.zeros_like(arrays["s"])  # flips are among the moves
         arrays |= dict(zip(_MOVES, point.moves.arrays, strict=True))
-    with open(path, "wb") as file:  # of a path, ``savez`` would change the name
-        np.savez_compressed(file, **arrays)
+    contents = io.BytesIO()
+    np.savez_compressed(contents, **arrays)
+    write_bytes(path, contents.getvalue())
 
 
-def read_proof(path: str | os.PathLike[str]) -> Proof:
-    """Read what :func:`save_proof` wrote; nothing in the file is trusted."""
+def read_proof(
+    path: str | os.PathLike[str],
+    n_samples: int | None = None,
+    n_features: int = 0,
+    n_classes: int = 1,
+) -> Proof:
+    """Read what :func:`save_proof` wrote; nothing in the file is trusted.
+
+    Where it is known how many samples, features and rows of coefficients there are, an archive that
+    is too large for them is refused before anything of it is decompressed.
+    """
     try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-            kinds = _PAIR | _DATA | (_MOVES if "moves_s" in archive else {})
-            kinds = _CLASSES | _DATA if "probabilities" in archive else kinds
-            arrays = {name: _checked(archive[name], name, *kinds[name]) for name in kinds}
+        with zipfile.ZipFile(path) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+            if n_samples is not None and size > _largest(n_samples, n_features, n_classes):
+                raise ValueError(f"its arrays would take {size} bytes, too many for these data")
+            names = archive.namelist()
+            kinds = _PAIR | _DATA | (_MOVES if "moves_s.npy" in names else {})
+            kinds = _CLASSES | _DATA if "probabilities.npy" in names else kinds
+            arrays = {name: _array(archive, name, *kinds[name]) for name in kinds}
     except Exception as error:  # whatever is wrong with it
         if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
             raise  # a place that cannot be read
@@ -100,9 +121,28 @@ def read_proof(path: str | os.PathLike[str]) -> Proof:
     return Proof(DualPoint(s, a, moves), data)
 
 
-def _checked(array: Any, name: str, kind: str, n_dimensions: int) -> Any:
-    if kind not in (array.dtype.str, array.dtype.kind) or array.ndim != n_dimensions:
-        raise ValueError(
-            f"{name} must be {n_dimensions}-D of {kind}, got {array.ndim}-D of {array.dtype!s:.20}"
-        )
-    return array
+def _largest(n_samples: int, n_features: int, n_classes: int) -> int:
+    """Bytes that a proof about such data has at most."""
+    n_pieces = _PIECES * n_samples + 100_000
+    of_classes = 16 * n_samples * (n_classes + 1) + 4 * n_classes**2 * n_features
+    return n_pieces * (26 + 3 * n_features // 8) + of_classes
+
+
+def _array(archive: zipfile.ZipFile, name: str, kind: str, n_dimensions: int) -> Any:
+    """An array of the archive, read only if its header is as it must be and fits its size."""
+    member = archive.getinfo(f"{name}.npy")
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError(f"{name} must be deflated, got compression {member.compress_type}")
+    with archive.open(member) as file:
+        if np.lib.format.read_magic(file) != (1, 0):  # whose headers are short
+            raise ValueError(f"{name} must have version 1.0 of the format of arrays")
+        shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+        if kind not in (dtype.str, dtype.kind) or len(shape) != n_dimensions:
+            raise ValueError(
+                f"{name} must be {n_dimensions}-D of {kind}, got {len(shape)}-D of {dtype!s:.20}"
+            )
+        size = member.file_size - file.tell()
+        if min((0, *shape)) < 0 or size != dtype.itemsize * math.prod(shape):
+            raise ValueError(f"{name} must hold what its header says, {shape!s:.60}")
+    with archive.open(member) as file:
+        return np.lib.format.read_array(file, allow_pickle=False)

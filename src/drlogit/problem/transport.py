@@ -14,12 +14,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
+from ..rows.checks import as_numbers
+from ..rows.chunks import in_memory
 from .domains import Domains
-from .label_costs import Trust
+from .label_costs import Trust, scaled_costs
 from .norms import Norm
 
 
@@ -79,3 +82,26 @@ class Ball:
     lower: FloatArray | None = None
     upper: FloatArray | None = None
     trust: Trust = None
+
+    def label_costs(self, codes: IndexArray, n_classes: int, kappa: Any = None) -> FloatArray:
+        """What it costs to give each sample each label; ``kappa`` if there is one for each sample.
+
+        ``codes`` are the labels as positions among the classes.
+        """
+        if (kappa is None) == isinstance(self.trust, str):
+            raise ValueError(
+                "kappa must be given if the model was fitted with one for each sample, and only "
+                "then"
+            )
+        if kappa is None:
+            each = self.kappa if self.trust is None else scaled_costs(self.trust, self.kappa)
+            costs = np.broadcast_to(each, (n_classes, n_classes))[codes]
+        else:
+            found = as_numbers(in_memory(kappa), "kappa")
+            if found.shape != codes.shape or not (found >= 0.0).all():
+                raise ValueError(f"kappa must be {codes.size} numbers >= 0, got {found.shape}")
+            costs = np.repeat(found[:, None], n_classes, axis=1)
+        if self.epsilon == 0.0:  # labels are as they are, whatever others cost
+            costs = np.full(costs.shape, np.inf)
+        costs[np.arange(codes.size), codes] = 0.0
+        return np.asarray(costs, dtype=np.float64)

@@ -79,7 +79,7 @@ def _flow_norm(samples: SamplesInBall, G: list[Enclosed], given: FloatArray | No
     size = np.abs(missing).sum(axis=0) + 2.0 * np.abs(flow).sum(axis=0)
     np.subtract.at(missing, j, flow)
     np.add.at(missing, k, flow)
-    flow = np.abs(flow + (missing[j] - missing[k]) / K) + 2.0 * error + 8.0 * K * UNIT * size
+    flow = np.abs(flow + (missing[j] - missing[k]) / K) + 2.0 / K * error + 8.0 * K * UNIT * size
     return math.fsum(norm_of(samples.norm, costs * row * UP) for row in flow) * UP
 
 
@@ -97,6 +97,6 @@ def class_upper_bound(
     paid = samples.label_costs * DOWN
     paid[(paid > 0.0) & np.isfinite(paid)] *= lam
     worst = (lse - scores - paid).max(axis=1)
-    hidden = 2.0 * error.max(axis=1) + gamma(K + 40) * (1.0 + 2.0 * np.abs(scores).max(axis=1))
+    hidden = 2.0 * error.max(axis=1) + gamma(2 * K + 40) + gamma(8) * np.abs(scores).max(axis=1)
     mean = exact_sum(samples.weights * (worst + hidden) * UP + TINY) / samples.total_weight
     return float((mean + price) * UP)

@@ -14,6 +14,7 @@ reference point (means of the columns, least category of each group) are within 
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -42,10 +43,7 @@ def _pieces_of(point: DualPoint, samples: SamplesInBall) -> Moves:
     flips = np.ones(flipped.size, dtype=bool)
     moves = point.moves or Moves(flipped, flips, items, a[flipped], 1.0 - s[flipped])
     if not _are_pieces(s, moves, samples):
-        raise BrokenProofError(
-            "infeasible dual point: it is not made of shares of the samples, each moved to where "
-            "it can be"
-        )
+        raise BrokenProofError("infeasible dual point: no shares of samples, or moved elsewhere")
     return moves
 
 
@@ -59,7 +57,7 @@ def _are_pieces(s: FloatArray, moves: Moves, samples: SamplesInBall) -> bool:
         return False
     if not all(((x >= 0.0) & (x <= 1.0)).all() for x in (s, moves.s, moves.share)):
         return False
-    if (np.bincount(sample, moves.share, 1) > 1.0 + 1e-15 * n_pieces).any():
+    if (np.bincount(sample, moves.share, 1) > 1.0).any():
         return False
     ends = domain.bits(moves.items)[:, domain.n_groups :]
     both = ends[:, ::2] & ends[:, 1::2]
@@ -130,9 +128,28 @@ def proven(samples: SamplesInBall, entropies: float, charge: float, used: float)
     total = samples.total_weight
     value = entropies / total * DOWN - ADMITTED * _CLASS * charge / total * UP - TINY
     used = used / total * UP
-    if used > samples.epsilon:
+    if not used <= samples.epsilon:  # NaN is too much, too
         value *= samples.epsilon / used * DOWN
-    return float(max(value * DOWN, 0.0))
+    return float(value * DOWN) if value > 0.0 else 0.0
+
+
+def admits(samples: SamplesInBall, coef: FloatArray, intercept: Any) -> bool:
+    """Whether bounds are about a model; of several classes, about all differences of two."""
+    if coef.ndim > 1:
+        pairs = combinations(zip(coef, intercept, strict=True), 2)
+        return all(admits(samples, B - C, float(b - c)) for (B, b), (C, c) in pairs)
+    (mean, spread), domain = samples.moments, samples.domain
+    coef, offset = samples.moved(samples.shift, coef, intercept)
+    odds = [np.abs(coef * spread)[samples.free].max(initial=0.0)]
+    at, error = mean * coef, gamma(4) * exact_sum(np.abs(mean * coef))
+    at[domain.grouped] = 0.0
+    for g, group in enumerate(domain.groups):
+        levels = np.append(coef[group], 0.0) if domain.with_none[g] else coef[group]
+        odds.append(np.ptp(levels))
+        at[group[0]] = levels.min()
+    if samples.offset:
+        odds.append(abs(exact_sum(np.append(at, offset))) + error)
+    return all(each * UP <= ADMITTED * _CLASS for each in odds)
 
 
 def _changes(

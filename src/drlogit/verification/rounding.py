@@ -65,8 +65,11 @@ def gamma(n: int) -> float:
 
 
 def exact_sum(x: FloatArray) -> float:
-    """The sum of all entries, rounded once."""
-    return math.fsum(x.ravel().tolist())
+    """The sum of all entries, rounded once; NaN, which proves nothing, if it overflows."""
+    try:
+        return math.fsum(x.ravel().tolist())
+    except (OverflowError, ValueError):  # ValueError: infinite terms of both signs
+        return math.nan
 
 
 def entropy(s: FloatArray) -> FloatArray:
@@ -120,4 +123,4 @@ class EnclosedSum:
 
 def _column_sums(x: FloatArray) -> FloatArray:
     """The sums of columns, each rounded once."""
-    return np.array([math.fsum(column) for column in x.T.tolist()])
+    return np.array([exact_sum(column) for column in x.T])

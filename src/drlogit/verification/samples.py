@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -26,8 +27,7 @@ _ROWS, _DENSE = 4096, 1000
 class Domain:
     """Groups of columns of which a sample has one 1 or, ``with_none``, perhaps none, and bounds.
 
-    Only those that the adversary can move are here, with what that costs.  Items are counted as in
-    :class:`~drlogit.problem.dual_point.Moves`.
+    Only those that can move are here; items are counted as in :mod:`drlogit.problem.dual_point`.
     """
 
     groups: tuple[IndexArray, ...]
@@ -101,6 +101,8 @@ class SamplesInBall:
     label_costs: FloatArray  # of samples, a column for each label; infinite for what cannot be
     domain: Domain
     fit_intercept: bool
+    groups: tuple[IndexArray, ...]  # columns of categories, also of those that cannot change
+    constant: IndexArray  # without an intercept, a group that has a 1 in every row; or empty
 
     @cached_property
     def total_weight(self) -> float:
@@ -130,24 +132,41 @@ class SamplesInBall:
         return self.fit_intercept or not self.domain.with_none.all()
 
     @cached_property
+    def centre(self) -> FloatArray:
+        """Means of dense columns, exact if they hold one value; 0 for categories."""
+        heaviest = int(self.weights.argmax())
+        found = (part[heaviest - rows.start] for rows, part in self.parts() if heaviest < rows.stop)
+        if sp.issparse(start := next(found)):
+            return np.zeros(self.costs.size)
+        mean = np.asarray(start + self._means(start)[0])
+        mean[np.concatenate([*self.groups, self.constant])] = 0.0
+        return mean
+
+    @cached_property
     def shift(self) -> FloatArray:
-        """Medians of some rows, next to an offset; a column of one value becomes exactly zero."""
-        shift = np.zeros(self.costs.size)
-        _, part = next(self.parts())
-        if self.offset and not sp.issparse(part):
-            shift = np.median(part, axis=0)
-            shift[self.domain.grouped] = 0.0
-        return shift
+        """Means next to an offset; of columns far from zero, if another group is constant."""
+        if self.offset or not self.constant.size:
+            return self.centre * self.offset
+        _, variance, zeros = self._means(self.centre)
+        return np.where(~zeros & (self.centre**2 > FAR**2 * variance), self.centre, 0.0)
+
+    def _means(self, shift: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
+        """Means and mean squares of shifted columns, and which of the columns have zeros."""
+        mean, squares, zeros = np.zeros((3, self.costs.size))
+        for rows, part in self.parts():
+            Z, w = part - shift if shift.any() else part, self.weights[rows] / self.total_weight
+            mean, squares = mean + w @ Z, squares + w @ Z**2
+            zeros += 1.0 if sp.issparse(part) else (part == 0.0).any(axis=0)
+        return mean, squares, zeros > 0.0
 
     @cached_property
     def moments(self) -> tuple[FloatArray, FloatArray]:
         """Means and standard deviations of columns; root mean squares without an offset."""
-        mean, squares = np.zeros((2, self.costs.size))
-        for rows, part in self.parts():
-            Z, w = self.shifted(part), self.weights[rows] / self.total_weight
-            mean += w @ Z
-            squares += w @ Z**2
-        variance = np.maximum(squares - mean**2, squares / FAR**2) if self.offset else squares
+        mean, variance, zeros = self._means(self.shift)
+        if self.offset:
+            variance = np.maximum(variance - mean**2, 0.0)
+            least = (variance + (mean + self.shift) ** 2) / FAR**2
+            variance = np.maximum(variance, np.where(zeros, least, 0.0))
         spread = np.sqrt(variance)
         bounded, widths = self.domain.bounded, self.domain.upper - self.domain.lower
         varies = spread[bounded] > RANGE * widths
@@ -162,24 +181,28 @@ class SamplesInBall:
         """Rows less the shift: each entry with one rounding more."""
         return part - self.shift if self.shift.any() else part
 
+    def moved(self, shift: FloatArray, coef: FloatArray, intercept: float) -> tuple[Any, float]:
+        """The same model for shifted rows: coefficients and intercept, each rounded once."""
+        products = (Fraction(shift[j]) * Fraction(coef[j]) for j in np.flatnonzero(shift * coef))
+        offset, coef = sum(products, Fraction(intercept)), coef.copy()
+        for j in self.constant:
+            coef[j] = float(Fraction(coef[j]) + offset)
+        return coef, 0.0 if self.constant.size else float(offset)
+
 
 def samples_of(
     X: Any, signs: FloatArray, weights: FloatArray, ball: Ball, label_costs: FloatArray
 ) -> SamplesInBall:
-    """Samples in a ball, with what can move in it and what cannot.
+    """Samples in a ball, with what can move in it; with several classes features are numbers.
 
-    Samples without weight may be anything.  ``BrokenProofError`` for the first of the others
-    that is not within the domain.
+    ``BrokenProofError`` for the first sample with weight that is not within the domain.
     """
     n_features = shape_of(X)[1]
     costs = np.ones(n_features) if ball.feature_costs is None else ball.feature_costs.copy()
     lower = np.full(n_features, -np.inf) if ball.lower is None else ball.lower
     upper = np.full(n_features, np.inf) if ball.upper is None else ball.upper
     bounded = np.flatnonzero(np.isfinite(lower) & np.isfinite(upper))
-    groups = ball.groups
-    if ball.epsilon == 0.0:  # nothing moves
-        groups, bounded = (), bounded[:0]
-    with_none = np.zeros(len(groups), dtype=bool)
+    groups, with_none = ball.groups, np.zeros(len(ball.groups), dtype=bool)
     for rows, part in parts(X, n_features) if groups or bounded.size else ():
         counted = np.flatnonzero(weights[rows] > 0.0)
         for g, group in enumerate(groups):
@@ -190,7 +213,7 @@ def samples_of(
         values = _dense(part[:, bounded])[counted]
         inside = (values >= lower[bounded]) & (values <= upper[bounded])
         _check(np.all(inside, axis=1), rows.start + counted, bounded, "values within the bounds")
-    movable = []
+    movable, several = [], label_costs.shape[1] > 2
     for g, group in enumerate(groups):
         if (costs[group] != costs[group[0]]).any():
             raise ValueError("feature_costs of one group's columns must be equal")
@@ -198,8 +221,14 @@ def samples_of(
             costs[group] = np.inf
         if np.isfinite(costs[group[0]]):
             movable.append(g)
+            costs[group] *= 0.5 if several else 1.0  # numbers: a change moves two columns
     costs[bounded[lower[bounded] == upper[bounded]]] = np.inf
     bounded = bounded[np.isfinite(costs[bounded])]
+    complete = [groups[g] for g in (*movable, *range(len(groups))) if not with_none[g]]
+    some = complete and not ball.fit_intercept and not several and (movable or bounded.size)
+    constant = complete[0] if some else bounded[:0]
+    if ball.epsilon == 0.0 or several:  # nothing moves, or only by the norm
+        movable, bounded = [], bounded[:0]
     domain = Domain(
         tuple(groups[g] for g in movable), with_none[movable],
         np.array([costs[groups[g][0]] for g in movable]),
@@ -207,5 +236,6 @@ def samples_of(
     )  # fmt: skip
     costs[domain.grouped] = costs[bounded] = np.inf
     return SamplesInBall(
-        X, signs, weights, ball.epsilon, ball.norm, costs, label_costs, domain, ball.fit_intercept
-    )
+        X, signs, weights, ball.epsilon, ball.norm, costs, label_costs, domain, ball.fit_intercept,
+        groups, constant,
+    )  # fmt: skip

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -62,12 +61,10 @@ def lambda_and_price(
 
 def margins(samples: SamplesInBall, coef: FloatArray, intercept: float) -> Enclosed:
     """``y_i (x_i·β + b)``."""
-    moved = np.flatnonzero(samples.shift * coef)
-    products = (Fraction(samples.shift[j]) * Fraction(coef[j]) for j in moved)
-    offset = float(sum(products, Fraction(intercept)))
+    coef, offset = samples.moved(samples.centre, coef, intercept)
     u, error = np.empty(samples.signs.size), np.empty(samples.signs.size)
     for rows, part in samples.parts():
-        Z = samples.shifted(part)
+        Z = part - samples.centre if samples.centre.any() else part
         terms = int(np.diff(Z.indptr).max(initial=0)) if sp.issparse(Z) else coef.size
         u[rows] = Z @ coef + offset
         error[rows] = gamma(terms + 4) * (abs(Z) @ np.abs(coef) + abs(offset)) + TINY

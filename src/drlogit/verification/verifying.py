@@ -13,23 +13,16 @@ from numpy.typing import ArrayLike
 from ..estimators.robust_classifier import RobustLinearClassifier
 from ..estimators.training_data import with_class_weights
 from ..problem.dual_point import ClassDualPoint
-from ..problem.label_costs import scaled_costs
+from ..problem.parameters import ADMITTED
 from ..problem.proof import BrokenProofError, Proof, read_proof
 from ..problem.result import Result
-from ..problem.transport import Ball
 from ..robustness.linear_model import LinearModel, as_linear, codes_of, last_step
 from ..robustness.measured_model import measure
-from ..rows.arrays import FloatArray
-from ..rows.checks import as_numbers, check_weights
-from ..rows.chunks import (
-    checked_features,
-    digest_of_features,
-    digest_of_samples,
-    in_memory,
-    shape_of,
-)
+from ..rows import chunks
+from ..rows.checks import TOO_LARGE, check_weights
+from ..rows.chunks import in_memory
 from .classes import class_lower_bound, class_upper_bound
-from .lower import lower_bound
+from .lower import admits, lower_bound
 from .samples import samples_of
 from .upper import upper_bound
 
@@ -107,8 +100,10 @@ def verify(
     ball, coef, intercept = result.ball, linear.coef, linear.intercept
     if ball is None:
         raise ValueError("the model must know its ball, as results of drlogit.solve do")
-    X = checked_features(X)
-    n_samples, n_features = shape_of(X)
+    X = chunks.checked_features(X)
+    n_samples, n_features = chunks.shape_of(X)
+    if not (np.abs(np.append(coef, intercept)) < TOO_LARGE).all():
+        raise ValueError(f"coefficients must be numbers below {TOO_LARGE:g}")
     if n_features != coef.shape[-1]:
         raise ValueError(f"X has {n_features} features, but the model has {coef.shape[-1]}")
     codes, several = codes_of(linear, in_memory(y), n_samples)[0], coef.ndim > 1
@@ -116,66 +111,41 @@ def verify(
     if fitted is not None and fitted.class_weight is not None:
         weights = with_class_weights(weights, fitted.class_weight, fitted.classes_, codes)
     signs: Any = codes if several else np.where(codes > 0, 1.0, -1.0)
-    costs = _label_costs(ball, codes, len(coef) if several else 2, kappa)
+    costs = ball.label_costs(codes, len(coef) if several else 2, kappa)
     upper = math.inf
     try:
-        labels = np.ones(n_samples) if several else signs
-        samples = samples_of(X, labels, check_weights(weights, n_samples), ball, costs)
+        shares = check_weights(weights, n_samples)
+        samples = samples_of(X, np.ones(n_samples) if several else signs, shares, ball, costs)
         above: Any = class_upper_bound if several else upper_bound
         upper = above(samples, coef, intercept, result.lam)
         if proof is None:
             if result.dual is None:
-                raise BrokenProofError(
-                    "there is no proof: pass what save_proof wrote, or a Result with its dual point"
-                )
+                raise BrokenProofError("there is no proof: pass the file that save_proof wrote")
             proof = Proof(result.dual)
-        found = proof if isinstance(proof, Proof) else read_proof(proof)
-        if isinstance(found.point, ClassDualPoint) != several:
-            raise BrokenProofError("another model: the proof is about other classes")
-        data = found.data and digest_of_samples(digest_of_features(X), signs, weights)
+        found = proof if isinstance(proof, Proof) else read_proof(proof, n_samples, *coef.T.shape)
         point: Any = found.point
+        if isinstance(point, ClassDualPoint) != several:
+            raise BrokenProofError("another model: the proof is about other classes")
+        data = found.data and chunks.digest_of_samples(chunks.digest_of_features(X), signs, weights)
         if len(point.codes if several else point.s) != n_samples or found.data != data:
             raise BrokenProofError("other data: the proof is about other samples or weights")
         below: Any = class_lower_bound if several else lower_bound
-        lower = below(samples, point)
+        admitted = admits(samples, coef, intercept)
+        lower = below(samples, point) if admitted else 0.0
     except BrokenProofError as error:
         return Verification(False, 0.0, upper, str(error))
-    if not upper <= result.objective + CLAIM:
-        reason = (
-            f"other coefficients: these promise at most {upper:.12g}, and the model claims "
-            f"{result.objective:.12g}"
-        )
-    elif not lower >= result.dual_objective - CLAIM:
-        reason = (
-            f"the dual point proves {lower:.12g}, not the {result.dual_objective:.12g} that the "
-            "model claims"
-        )
-    else:
-        return Verification(True, lower, upper, (
-            f"no linear model can promise less than {lower:.12g}, and this one promises at "
-            f"most {upper:.12g}"
-        ))  # fmt: skip
-    return Verification(False, lower, upper, reason)
-
-
-def _label_costs(ball: Ball, codes: Any, n_classes: int, kappa: Any) -> FloatArray:
-    """What it costs to give each sample each label."""
-    if (kappa is None) == isinstance(ball.trust, str):
-        raise ValueError(
-            "kappa must be given if the model was fitted with one for each sample, and only then"
-        )
-    if kappa is None:
-        each = ball.kappa if ball.trust is None else scaled_costs(ball.trust, ball.kappa)
-        costs = np.broadcast_to(each, (n_classes, n_classes))[codes]
-    else:
-        found = as_numbers(in_memory(kappa), "kappa")
-        if found.shape != codes.shape or not (found >= 0.0).all():
-            raise ValueError(f"kappa must be {codes.size} numbers >= 0, got shape {found.shape}")
-        costs = np.repeat(found[:, None], n_classes, axis=1)
-    if ball.epsilon == 0.0:  # labels are as they are, whatever others cost
-        costs = np.full(costs.shape, np.inf)
-    costs[np.arange(codes.size), codes] = 0.0
-    return np.asarray(costs, dtype=np.float64)
+    too_high = not upper <= result.objective + CLAIM
+    too_low = not lower >= result.dual_objective - CLAIM
+    claim = f"{result.objective if too_high else result.dual_objective:.12g} that the model claims"
+    both = f"less than {lower:.12g}, and this one promises at most {upper:.12g}"
+    reason = f"no linear model can promise {both}"
+    if too_high:
+        reason = f"other coefficients: these promise at most {upper:.12g}, not the {claim}"
+    elif too_low:
+        reason = f"the dual point proves {lower:.12g}, not the {claim}"
+    if not admitted:
+        reason = f"a model beyond {ADMITTED:g} log-odds, of which no bound above 0 holds: {reason}"
+    return Verification(not (too_high or too_low), lower, upper, reason)
 
 
 def _fit_of(model: Any, X: Any) -> tuple[LinearModel, Any, Result, Any]:
