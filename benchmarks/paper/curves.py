@@ -15,13 +15,9 @@ from typing import Any
 import numpy as np
 
 import drlogit
-from drlogit.paper.admm import LIPSCHITZ, BetaStep, first_point
-from drlogit.paper.fixed_lambda import FixedLambdaStep
-from drlogit.paper.lp_admm import lp_admm_steps
-from drlogit.paper.pdhg import pdhg_steps
-from drlogit.paper.standard_admm import standard_admm_steps
-from drlogit.paper.subgradient import subgradient_steps
-from drlogit.problem.problem import Problem, build_problem
+from drlogit import paper
+from drlogit.paper import PaperIterate
+from drlogit.problem.problem import build_problem
 
 from ..environment import thread_limits
 from ..store import Row
@@ -50,25 +46,25 @@ def plan(quick: bool) -> list[Row]:
     ]
 
 
-def steps_of(method: str, problem: Problem, lam: float) -> Iterator[FixedLambdaStep]:
-    """The iterations of a method, from its own start."""
+def steps_of(method: str, X: Any, y: Any, lam: float) -> Iterator[PaperIterate]:
+    """The iterations of a method, from zero."""
+    model = {"lam": lam, **published.MODEL}
+    del model["epsilon"]
     if method == "PDHG":
-        return pdhg_steps(problem, lam)
+        return paper.pdhg_steps(X, y, **model)
     if method == "subgradient":
-        return subgradient_steps(problem, lam)
-    inner = BetaStep.build(problem)
-    start = first_point(problem, None)._replace(rho=1.0)
+        return paper.subgradient_steps(X, y, **model)
+    model |= {"inner": "coordinate-newton", "rho": 1.0 / len(y)}
     if method == "standard ADMM":
-        return standard_admm_steps(problem, lam, start, inner)
+        return paper.standard_admm_steps(X, y, **model)
     if method == "linearised ADMM":
-        return lp_admm_steps(problem, lam, start, inner, gamma=1.0, eta=1.01 * LIPSCHITZ)
+        return paper.linearized_admm_steps(X, y, **model)
     if method == "LP-ADMM, constant ρ":
-        return lp_admm_steps(problem, lam, start, inner, gamma=1.0)
+        return paper.lp_admm_steps(X, y, gamma=1.0, **model)
     if method == "LP-ADMM, balanced ρ":
-        return lp_admm_steps(problem, lam, start, inner)
-    # The paper's ρ₀ is for sums over samples; ours is for means.
-    start = start._replace(rho=published.RHO * problem.rows.n_samples)
-    return lp_admm_steps(problem, lam, start, inner, gamma=published.GAMMA)
+        return paper.lp_admm_steps(X, y, gamma=None, **model)
+    model["rho"] = published.RHO
+    return paper.lp_admm_steps(X, y, gamma=published.GAMMA, **model)
 
 
 @lru_cache(maxsize=1)  # the methods on one data set follow each other
@@ -81,14 +77,15 @@ def reference(data: str) -> drlogit.Result:
 
 def measure(run: Row) -> Row:
     """One curve: ``F(β^k)`` less the bound at some k, and the time until then; F off the clock."""
-    problem = build_problem(*as_in_the_paper(run["data"]), **published.MODEL)
+    X, y = as_in_the_paper(run["data"])
+    problem = build_problem(X, y, **published.MODEL)
     points = sorted({round(k) for k in np.geomspace(1, run["limit"], 60)})
     above: list[float] = []
     seconds: list[float] = []
     with thread_limits(1):
         best = reference(run["data"])
         aside, started = 0.0, time.process_time()
-        steps = steps_of(run["method"], problem, published.LAMBDA)
+        steps = steps_of(run["method"], X, y, published.LAMBDA)
         for k, step in enumerate(islice(steps, run["limit"]), start=1):
             if k not in points:
                 continue
