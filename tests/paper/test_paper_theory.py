@@ -19,7 +19,7 @@ from scipy.special import expit
 import drlogit
 from drlogit.datasets import make_synthetic
 from drlogit.paper.admm import BetaStep, first_point
-from drlogit.paper.lp_admm import lp_admm_steps
+from drlogit.paper.lp_admm import lp_admm_iteration
 from drlogit.problem.problem import Problem, build_problem
 from zoo import NORM_NAMES, planted
 
@@ -92,12 +92,8 @@ def our_iterates(problem, lam, count, rho, gamma=1.0, eta=0.0, first=None):
     """(x, y, w) after each iteration; ``rho`` and ``eta`` in the units of the paper."""
     n_samples = problem.rows.n_samples
     start = first or first_point(problem, None, rho)
-    inner = BetaStep.build(problem)
-
-    def exact(target, lam, beta, tol):
-        return inner(target, lam, beta, 0.0)
-
-    steps = lp_admm_steps(problem, lam, start, exact, gamma=gamma, eta=eta * n_samples)
+    exact = BetaStep.build(problem, tol=0.0)
+    steps = lp_admm_iteration(problem, lam, start, exact, gamma=gamma, eta=eta * n_samples)
     weights = problem.rows.blocks[0].weights
     return [(s.beta, s.state[0][0], weights * s.state[0][1]) for s in islice(steps, count)]
 
