@@ -237,8 +237,6 @@ def trial(run: Row, rows: Rows) -> Row | str:
         # Of equals the larger κ, the simpler model.
         best = max(found, key=lambda row: (row["score"], row["kappa"] or 0.0))
         strength, kappa = best["chosen"], best["kappa"]
-    if model in (THEIRS, THEIRS_2):
-        return "framework missing"
     sample = split(run["experiment"], run["data"], run["trial"])
     started = time.process_time()
     with thread_limits(1):
@@ -266,6 +264,11 @@ def _fitted(model: Model, sample: Split, strength: float, kappa: float | None) -
         return np.ravel(ridge.coef_), {"gap": None, "status": "CONVERGED"}
     if model is NEWTON:
         return newton(sample.X, sample.y), {"gap": None, "status": "CONVERGED"}
+    if model in (THEIRS, THEIRS_2):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", drlogit.paper.ResidualRuleWarning)
+            result = drlogit.paper.framework(sample.X, sample.y, strength, kappa)
+        return result.coef, {"gap": result.gap, "status": result.status.name}
     result = drlogit.solve(
         sample.X, sample.y, epsilon=strength, kappa=kappa, norm="l1", fit_intercept=False, tol=TOL
     )

@@ -147,9 +147,9 @@ class AuthorsCode(NamedTuple):
 
 
 #: The released functions ``Golden_search``, ``LP_ADMM`` and ``ACG`` under Octave 7.3 with the
-#: parameters of the released script for Table 2 (ε = 0.1, κ = 1, ρ₀ = 0.001, γ = 1.04, start x = y =
-#: w = 1, max |Ax - y| < 1e-5, bracket 1e-6).  λ is its own; the objective is the worst-case loss,
-#: evaluated here, of the coefficients that it returns.
+#: parameters of the released script for Table 2: ε = 0.1, κ = 1, ρ₀ = 0.001, γ = 1.04, start at
+#: x = y = w = 1, max |Ax - y| < 1e-5, bracket 1e-6.  λ is its own; the objective is the worst-case
+#: loss, evaluated here, of the coefficients that it returns.
 AUTHORS_CODE: dict[str, AuthorsCode] = {
     "a1a": AuthorsCode(1.446, 0.584570),
     "a5a": AuthorsCode(1.012, 0.605506),
