@@ -54,7 +54,13 @@ METHODS = {
     "lp-admm-derivative": Method(
         "LP-ADMM, derivative search", "lp-admm", {"lambda_search": "derivative"}
     ),
-    "paper-growing": Method("as published, growing ρ", "published", limit=_UNCUT),
+    "paper-newton": Method(
+        "as published, faster inner solver",
+        "published",
+        {"inner": "coordinate-newton"},
+        limit=_UNCUT,
+    ),
+    "paper-growing": Method("as published", "published", limit=_UNCUT),
     "paper-constant": Method("as published, constant ρ", "published", {"gamma": 1.0}, limit=_UNCUT),
     "clarabel": Method("Clarabel", "conic", needs="clarabel"),
     "ipopt": Method("IPOPT", "ipopt", needs="casadi"),
@@ -192,12 +198,16 @@ def _solved(X: Any, y: Any, method: Method, tol: float, late: Callable[..., bool
     )
 
 
-def as_published(X: Any, y: Any, *, late: Callable[..., bool], gamma: float | None = None) -> Any:
+def as_published(
+    X: Any, y: Any, *, late: Callable[..., bool], gamma: float | None = None, **options: Any
+) -> Any:
     """The paper's framework with its own rules; a constant ρ is that of the authors' script."""
     rho = published.CONSTANT_RHO.get(X.shape, published.CONSTANT_RHO_OTHERS) if gamma else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", drlogit.paper.ResidualRuleWarning)  # the table says it
-        return drlogit.paper.framework(X, y, rho=rho, gamma=gamma, callback=late, **published.MODEL)
+        return drlogit.paper.framework(
+            X, y, rho=rho, gamma=gamma, callback=late, **published.MODEL, **options
+        )
 
 
 @cache
@@ -221,11 +231,15 @@ method.
 certified gap of 1e-6, with a penalty that balances the residuals. Golden section over λ is the
 paper's Algorithm 2; the derivative search is ours. "As published" is the paper's framework with its
 own rule: ρ₀ = 0.001, γ = 1.05, active-set conjugate gradients, golden section, each subproblem
-stopped on ‖Zβ − μ‖ ≤ 1e-6."""
+stopped on ‖Zβ − μ‖ ≤ 1e-6. No such run was cut short. With "faster inner solver" the β-step is
+solved to the same accuracy by coordinate minimisation with Newton steps, which changes the time and
+not where the method ends."""
 
 #: Solvers off the shelf against those here, and LP-ADMM as published and with a sound stop.
 _SHELF = ("clarabel", "ipopt", "lp-admm-golden", "lp-admm-derivative", "interior-point")
-_VARIANTS = ("paper-growing", "paper-constant", "lp-admm-golden", "lp-admm-derivative")
+_VARIANTS = (
+    "paper-growing", "paper-newton", "paper-constant", "lp-admm-golden", "lp-admm-derivative",
+)  # fmt: skip
 _OURS = ("lp-admm-golden", "lp-admm-derivative", "interior-point")
 _RATIOS = tuple(f"off the shelf / {name}" for name in ("golden", "derivative", "interior point"))
 
@@ -291,7 +305,7 @@ def tables(experiment: str, rows: Rows, tasks: list[Row], missing: dict[Any, str
         name = title_of(data)
         shelf.append([name, *_printed(experiment, data), *ratios, *(cells[m] for m in _SHELF)])
         variants.append([name, *(cells[m] for m in methods)])
-        theirs, exact = found["paper-growing"], found["interior-point"]
+        theirs, exact = found["paper-growing"] or found["paper-newton"], found["interior-point"]
         if experiment != "table1" and theirs and exact:
             rule.append([name, *_rule(data, theirs, exact)])
         if experiment == "table4":
