@@ -18,14 +18,15 @@ Two more that the paper does not have:
     ``coordinate_newton``        box: sweeps over coordinates, and Newton steps on the face between
     ``secular_equation``         Euclidean ball: eigenvectors once, then a root in one variable
 
-Algorithms 5 and 6 need products ``Hθ`` only, so they work for any number of columns.  The others
-need the matrix.
+Algorithms 5 and 6 need products ``Hθ`` only, and coordinate minimisation the columns of the data,
+so these work for any number of columns.  The other two need the matrix.
 
 ``auto`` takes ``coordinate_newton`` for the box where the matrix is at hand.  Sweeps are compiled,
 do not depend on the units of the columns, and find the face that θ is on.  They are slow to reach
 the minimum of a face where columns are collinear; a Newton step goes there at once, and its factor
 is mostly at hand because faces seldom change between β-steps (a4a and w2a by LP-ADMM to 1e-5: 0.2
-and 0.6 s; sweeps alone 0.8 and 4.6 s; Algorithm 6, 2.5 and 10 s).
+and 0.6 s; sweeps alone 0.8 and 4.6 s; Algorithm 6, 2.5 and 10 s).  Without the matrix it takes
+sweeps, as the paper recommends for many columns.
 
 Deviations from the listings: Algorithm 5 takes the gradient at the extrapolated point and the step
 ``1/λ_max(H)`` (the listing has the gradient at ``x^k`` and ``1/λ_max(A)``), and drops its momentum
@@ -45,12 +46,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh
-from scipy.sparse import issparse
+from scipy.sparse import csc_array, issparse
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from ..problem.norms import Norm, get_norm
 from ..rows.arrays import BoolArray, FloatArray
-from ._coordinates import sweep
+from ._coordinates import sweep, sweep_columns
 
 #: Rounding of the gap of (C), relative to ``r‖c‖``.  H and c are sums over N samples, so that they
 #: agree on the null space of H to some ten thousand units in the last place.
@@ -61,12 +62,28 @@ _ROUNDING = 1e-11
 #: data, a4a, a8a, w2a, mushrooms: 1e-10 takes a tenth fewer sweeps, 1e-7 a third more).
 _RIDGE = 1e-8
 
-#: Steps after which an inner solver hands over what it has; the next β-step goes on from there.
-_MAX_STEPS = 10_000
+#: Steps after which an inner solver returns what it has; the next β-step continues from there.
+#: Without the matrix H a step is a pass over the data, and more than this do not pay.
+_MAX_STEPS, _MAX_PASSES = 10_000, 100
 
 
 #: Up to so many columns H is formed: it has 200 MB then, and its factors as much again.
 DENSE_LIMIT = 5000
+
+
+class Columns(NamedTuple):
+    """``H = AᵀA - left rightᵀ`` by the columns of A, for coordinate minimisation."""
+
+    A: csc_array
+    left: FloatArray
+    right: FloatArray
+    diagonal: FloatArray
+
+    @classmethod
+    def of(cls, A: Any, left: FloatArray, right: FloatArray) -> Columns:
+        A = csc_array(A)
+        squares = np.asarray(A.multiply(A).sum(axis=0)).ravel()
+        return cls(A, left, right, squares - np.einsum("jf,jf->j", left, right))
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +93,7 @@ class Quadratic:
     matrix: FloatArray | None = None
     apply: Callable[[FloatArray], FloatArray] | None = None  # θ ↦ Hθ where there is no matrix
     size: int = 0  # rows of H, where there is no matrix
+    make_columns: Callable[[], Columns] | None = None  # a copy of the data, made when needed
     factors: dict[bytes, Any] = field(default_factory=dict)  # of the last face
 
     def product(self, theta: FloatArray) -> FloatArray:
@@ -83,6 +101,16 @@ class Quadratic:
         if self.apply is not None:
             return self.apply(theta)
         return np.asarray(self.dense @ theta)
+
+    def max_steps(self, tol: float) -> int:
+        """Limit on the steps of a solver; exact ones (``tol`` 0) are not cut short."""
+        return _MAX_STEPS if self.matrix is not None or tol == 0.0 else _MAX_PASSES
+
+    @cached_property
+    def columns(self) -> Columns:
+        """H by columns of the data."""
+        assert self.make_columns is not None, "without a matrix there are columns"
+        return self.make_columns()
 
     @property
     def dense(self) -> FloatArray:
@@ -160,7 +188,7 @@ def projected_gradient(
     largest = H.largest_eigenvalue
     theta = ball.project(start)
     point, momentum = theta, 0
-    for k in range(_MAX_STEPS):
+    for k in range(H.max_steps(tol)):
         gradient = H.gradient(point, c)
         previous, theta = theta, ball.project(point - gradient / largest)
         if _size(theta - point) <= 4.0 * _EPS * max(_size(theta), _size(c) / largest):
@@ -179,7 +207,20 @@ def coordinate_minimization(
     H: Quadratic, c: FloatArray, ball: NormBall, start: FloatArray, tol: float
 ) -> FloatArray:
     """Cyclic exact minimisation over one coordinate at a time, for the box (Hsieh et al. 2008)."""
-    return _sweeps(H, c, ball, start, tol, newton=False)
+    if H.matrix is not None:
+        return _sweeps(H, c, ball, start, tol, newton=False)
+    theta = ball.project(start)
+    A, left, right, diagonal = H.columns
+    hidden = 4.0 * _EPS * _size(c / np.where(diagonal > 0.0, diagonal, math.inf))
+    k, change = 0, math.inf
+    while k < H.max_steps(tol) and change > hidden and ball.gap(H.gradient(theta, c), theta) > tol:
+        before = theta.copy()
+        k += sweep_columns(
+            A.data, A.indices, A.indptr, left, right, diagonal, c, ball.radius, tol, 10,
+            theta, A @ theta, right.T @ theta,
+        )  # fmt: skip
+        change = _size(theta - before)
+    return theta
 
 
 def coordinate_newton(
@@ -231,7 +272,7 @@ def active_set_cg(
     direction = np.zeros_like(theta)
     hidden = 64.0 * _EPS**2 * float(c @ c)  # what rounding leaves of ‖r‖²
     free, length, restart = np.zeros(theta.size, dtype=bool), 0.0, True
-    for k in range(_MAX_STEPS):
+    for k in range(H.max_steps(tol)):
         # A coordinate stays on its bound while the gradient presses it there.
         free, before = ~((np.abs(theta) >= radius) & (gradient * theta <= 0.0)), free
         residual = np.where(free, -gradient, 0.0)
@@ -312,8 +353,8 @@ INNER_SOLVERS: dict[str, dict[str, InnerSolver]] = {
     "linf": {"projected-gradient": projected_gradient},
 }
 
-#: The inner solvers that need products with H only.
-MATRIX_FREE = ("active-set-cg", "projected-gradient")
+#: The inner solvers that do not need the matrix H.
+MATRIX_FREE = ("coordinate", "active-set-cg", "projected-gradient")
 
 
 def get_inner_solver(inner: str | InnerSolver, norm: Norm, *, matrix_free: bool) -> InnerSolver:
@@ -362,7 +403,10 @@ def ball_least_squares(
         Duality gap at which to stop; 0 for rounding.
     """
     columns, transport = int(A.shape[1]), get_norm(norm)
-    H = Quadratic(None, lambda x: np.asarray(A.T @ (A @ x)), columns)
+    none = np.zeros((columns, 0))
+    H = Quadratic(
+        None, lambda x: np.asarray(A.T @ (A @ x)), columns, lambda: Columns.of(A, none, none)
+    )
     matrix_free = columns > DENSE_LIMIT
     if not matrix_free:
         product = A.T @ A
