@@ -17,10 +17,13 @@ from typing import Any
 
 from ..environment import THREAD_VARIABLES
 from ..store import Row
-from . import accuracy, curves, figures, times
-from .rows import Rows
+from . import accuracy, curves, figures, theory, times
+from .rows import Rows, task
 
-NAMES = ("table1", "table2", "figure2", "figure3", "table3", "table4")
+NAMES = ("table1", "table2", "figure2", "figure3", "table3", "table4", "theory")
+
+#: The problems of ``theory.instances``, of which a quick run has the first.
+_INSTANCES = ("synthetic (60, 5)", "synthetic (1000, 50)", "a1a")
 
 ABOUT = """# Li, Huang and So (2019), reproduced
 
@@ -36,12 +39,20 @@ most, in nats.
 """
 
 
+THEORY = """Proposition 4.1 and Theorem 4.2 along the iterates of LP-ADMM with a constant penalty
+above the proven limit (√3+1) L_f. In (c), m is the quantity of the statement; the paper's proof is
+about m′ = m + L_f²/(2ρ) ‖yᵏ − yᵏ⁻¹‖².
+"""
+
+
 def plan(name: str, quick: bool) -> list[Row]:
     """What is measured for a table or figure; Figure 2 draws the times of Tables 1 and 2."""
     if name == "figure2":
         return plan("table1", quick) + plan("table2", quick)
     if name == "figure3":
         return curves.plan(quick)
+    if name == "theory":
+        return [task("theory", problem, "lp-admm") for problem in _INSTANCES[: 1 if quick else 3]]
     return accuracy.plan(quick) if name == "table3" else times.plan(name, quick)
 
 
@@ -50,6 +61,11 @@ def measure(run: Row, rows: Rows, quick: bool) -> Row | str:
     try:
         if run["experiment"] == "figure3":
             return curves.measure(run)
+        if run["experiment"] == "theory":
+            started = time.process_time()
+            known = theory.instances(quick=run["data"] == _INSTANCES[0])
+            parts = theory.run([problem for problem in known if problem.name == run["data"]])
+            return {"parts": parts, "cpu_seconds": time.process_time() - started}
         if run["experiment"].startswith("table3"):
             return accuracy.measure(run, rows)
         return times.measure(run, rows, quick)
@@ -81,7 +97,7 @@ def run_all(
         ]
         print(
             f"{number}/{len(tasks)} {run['experiment']} {run['data']} {run['method']}: "
-            f"{row['cpu_seconds']:.3g} s, {', '.join(words) or 'no answer in time'} "
+            f"{row['cpu_seconds']:.3g} s, {', '.join(words) or row.get('status', 'done')} "
             f"[{(time.monotonic() - begun) / 60.0:.1f} min]",
             flush=True,
         )
@@ -96,17 +112,20 @@ def text(names: Sequence[str], rows: Rows, quick: bool, missing: dict[Any, str])
     if {"table1", "table2", "table4"} & set(names):
         parts += ["## How to read the times\n", times.HOW_TO_READ + "\n"]
     for name in names:
-        parts.append(f"## {name.replace('table', 'Table ').replace('figure', 'Figure ')}\n")
+        title = name.replace("table", "Table ").replace("figure", "Figure ")
+        parts.append(f"## {title[0].upper()}{title[1:]}\n")
         tasks = plan(name, quick)
         done = len(rows.of(tasks))
         why = "" if done == len(tasks) else "; the tables say why the others are missing"
         parts.append(f"{done} of {len(tasks)} planned runs{why}.\n")
-        if name.startswith("figure"):
+        if name.startswith(("figure", "theory")):
             parts.append(f"![{name}]({name}.svg)\n")
         if name == "figure3":
             parts.append(curves.table(rows, tasks))
         elif name == "table3":
             parts.append(accuracy.tables(rows, tasks))
+        elif name == "theory":
+            parts += [THEORY, theory.table(_theory_rows(rows, tasks))]
         elif name != "figure2":
             parts.append(times.tables(name, rows, tasks, missing))
     everything = [run for name in names if name != "figure2" for run in plan(name, quick)]
@@ -121,6 +140,8 @@ def draw(folder: Path, names: Sequence[str], rows: Rows, quick: bool) -> None:
             figure = figures.figure2(rows, plan("table1", quick), plan("table2", quick))
         elif name == "figure3":
             figure = figures.figure3(rows, plan(name, quick))
+        elif name == "theory" and (found := _theory_rows(rows, plan(name, quick))):
+            figure = theory.figure(found)
         else:
             continue
         # A fixed salt and no date, so that equal figures give equal files.
@@ -128,6 +149,10 @@ def draw(folder: Path, names: Sequence[str], rows: Rows, quick: bool) -> None:
 
         with matplotlib.rc_context({"svg.hashsalt": "drlogit"}):
             figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
+
+
+def _theory_rows(rows: Rows, tasks: list[Row]) -> list[Row]:
+    return [part for row in rows.of(tasks) for part in row["parts"]]
 
 
 def circumstances(rows: Rows, tasks: list[Row]) -> str:

@@ -18,16 +18,23 @@ _STYLES: dict[str, dict[str, Any]] = {
     "lp-admm-derivative": {"color": "#0072B2", "marker": "^"},
     "interior-point": {"color": "#009E73", "marker": "o"},
 }
-_LINES: tuple[dict[str, Any], ...] = (
-    {"color": "#0072B2"},
-    {"color": "#56B4E9", "linestyle": "--"},
-    {"color": "#009E73", "linestyle": "-."},
-    {"color": "#E69F00", "linestyle": (0, (1, 1))},
-    {"color": "#CC79A7", "linestyle": (0, (5, 1))},
-    {"color": "#882255", "linestyle": (0, (4, 1, 1, 1))},
-    {"color": "#D55E00", "linestyle": (0, (3, 1, 1, 1, 1, 1))},
-    {"color": "#888888"},
-)
+#: The same style for a method with the authors' parameters and with tuned ones.
+_LINES: dict[str, dict[str, Any]] = {
+    "LP-ADMM, ρ = 0.001·1.05ᵏ": {"color": "#0072B2"},
+    "LP-ADMM, balanced ρ": {"color": "#0072B2"},
+    "LP-ADMM, ρ = 0.001·1.01ᵏ": {"color": "#56B4E9", "linestyle": "--"},
+    "LP-ADMM": {"color": "#009E73", "linestyle": "-."},
+    "linearised ADMM": {"color": "#E69F00", "linestyle": (0, (1, 1))},
+    "standard ADMM, ρ = 10 for sums": {"color": "#882255", "linestyle": (0, (4, 1, 1, 1))},
+    "standard ADMM": {"color": "#CC79A7", "linestyle": (0, (5, 1))},
+    "PDHG": {"color": "#D55E00", "linestyle": (0, (3, 1, 1, 1, 1, 1))},
+    "subgradient": {"color": "#888888"},
+}
+
+
+def _line(name: str) -> dict[str, Any]:
+    """The style of the first entry that the name begins with."""
+    return next(style for start, style in _LINES.items() if name.startswith(start))
 
 
 def _new_figure(width: float, height: float) -> Any:
@@ -69,8 +76,10 @@ def figure2(rows: Rows, synthetic: list[Row], real: list[Row]) -> Any:
         axis.set(yscale="log", title=title)
         axis.grid(alpha=0.3, linewidth=0.5)
     axes[0].set_ylabel("seconds of processor time")
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    known = [axis.get_legend_handles_labels() for axis in axes]
+    legend = {label: handle for found in known for handle, label in zip(*found, strict=True)}
+    figure.legend(legend.values(), legend.keys(), loc="outside lower center", ncols=3,
+                  frameon=False, fontsize=9)  # fmt: skip
     return figure
 
 
@@ -97,11 +106,13 @@ def _panels(part: Any, rows: Rows, tasks: list[Row], groups: dict[str, Any]) -> 
     found = {(row["data"], row["method"]): row for row in rows.of(tasks)}
     handles = {}
     for axis, data in zip(axes.flat, sets, strict=False):
-        for (name, group), style in zip(groups.items(), _LINES, strict=False):
+        for name, group in groups.items():
             row = curves.best_of(found, data, group)
             if row is not None:
                 heights = [max(value, 1e-13) for value in row["above"]]
-                (handles[name],) = axis.plot(row["at_seconds"], heights, linewidth=1.3, **style)
+                (handles[name],) = axis.plot(
+                    row["at_seconds"], heights, linewidth=1.3, **_line(name)
+                )
         axis.set(xscale="log", yscale="log", title=title_of(data))
         axis.grid(alpha=0.3, linewidth=0.5)
     for axis in axes.flat[len(sets) :]:

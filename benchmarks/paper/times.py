@@ -84,7 +84,7 @@ _QUICK: dict[str, tuple[tuple[str, ...], int, float, float]] = {
 _LARGEST = 5e8
 
 #: Wall seconds granted for each second of the processor: the machine may be busy with others.
-_PATIENCE = 3.0
+_PATIENCE = 10.0
 
 
 def plan(experiment: str, quick: bool) -> list[Row]:
