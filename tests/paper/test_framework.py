@@ -6,7 +6,7 @@ import math
 import os
 import warnings
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, pairwise
 
 import numpy as np
 import pytest
@@ -41,9 +41,8 @@ class Listing:
     def x_update(self, target, lam):
         """argmin ‖Ax - target‖² over the ball, each norm by a method of its own."""
         H, c = self.A.T @ self.A, self.A.T @ target
+        n, hidden = c.size, 1e-12 * np.abs(c).max()
         free = np.linalg.solve(H, c)
-        if self.norm == "l1":
-            return lsq_linear(self.A, target, (-lam, lam), tol=1e-15, method="bvls").x
         if self.norm == "l2":
             if np.linalg.norm(free) <= lam:
                 return free
@@ -55,22 +54,26 @@ class Listing:
 
             tau = brentq(excess, 0.0, np.linalg.norm(b) / lam, xtol=1e-300, rtol=1e-15)
             return vectors @ (b / (values + tau))
-        if np.abs(free).sum() <= lam:
+        if self.norm == "linf" and np.abs(free).sum() <= lam:
             return free
-        # Σ|x_j| = λ: every pattern of signs, with its multiplier, until one is optimal.
-        n = c.size
-        for number in range(1, 3**n):
+        # Box: every choice of coordinates on a bound.  Σ|x_j| = λ: every pattern of signs.
+        for number in range(3**n):
             signs = np.array([(number // 3**j) % 3 - 1 for j in range(n)], dtype=float)
-            on = signs != 0.0
-            m = int(on.sum())
-            if m == 0:
+            on, x = signs != 0.0, lam * signs
+            if self.norm == "l1":
+                x[~on] = np.linalg.solve(H[np.ix_(~on, ~on)], (c - H @ x)[~on])
+                inside, pressed = np.abs(x) <= lam, signs * (H @ x - c) <= hidden
+            elif on.any():
+                m = int(on.sum())
+                system = np.zeros((m + 1, m + 1))
+                system[:m, :m] = H[np.ix_(on, on)]
+                system[:m, m] = system[m, :m] = signs[on]
+                solution = np.linalg.solve(system, np.append(c[on], lam))
+                x[on] = solution[:m]
+                inside, pressed = x * signs >= 0.0, np.abs(H @ x - c) <= solution[m] + hidden
+            else:
                 continue
-            system = np.block([[H[np.ix_(on, on)], signs[on][:, None]], [signs[on], np.zeros(1)]])
-            solution = np.linalg.solve(system, np.append(c[on], lam))
-            x, tau = np.zeros(n), solution[m]
-            x[on] = solution[:m]
-            gradient = H @ x - c
-            if (x * signs >= 0.0).all() and (np.abs(gradient) <= tau + 1e-13).all():
+            if inside.all() and pressed.all():
                 return x
         raise AssertionError("no pattern is optimal")
 
@@ -92,8 +95,11 @@ class Listing:
             rho = gamma * rho
         return lam * self.epsilon + F
 
-    def golden_section(self, q, r, steps):
-        """Algorithm 2 without the values at the ends; ``reuse`` is r with r² = 1 - r."""
+    def golden_section(self, q, r, count):
+        """Algorithm 2 without the values at the ends, until there are so many iterates.
+
+        With ``r² = 1 - r`` one of the two points of a step is known from the step before.
+        """
         lam1, lam4 = 0.0, 0.2785 / self.epsilon
         known = {}
 
@@ -104,7 +110,7 @@ class Listing:
                 return lam, known[lam]
             return near[0], known[near[0]]
 
-        for _ in range(steps):
+        while len(self.iterates) < count:
             lam2, q2 = value(r * lam1 + (1.0 - r) * lam4)
             lam3, q3 = value((1.0 - r) * lam1 + r * lam4)
             if q2 < q3:
@@ -133,22 +139,22 @@ def small_data(n_samples=40, n_features=4):
 def test_iterates_are_those_of_the_listings(norm, inner, reuse):
     if not reuse and inner not in ("active-set-cg", "secular"):
         return  # which λ are tried does not depend on the inner solver
-    X, y = small_data()
-    epsilon, kappa, rho, gamma = 0.05, 1.0, 0.001, 1.05
+    # With so many samples ρ₀ = 0.001 is in the proven range, where errors do not grow.
+    N, epsilon, kappa, rho, gamma = 800, 0.05, 1.0, 0.001, 1.05
+    X, y = small_data(N)
     random = np.random.default_rng(0)
-    start = random.standard_normal(4), random.standard_normal(40), random.standard_normal(40) / 40
-    count = 200
-    options = {"norm": norm, "inner": inner, "inner_tol": 0.0, "residual_tol": 3e-2}
+    start = random.standard_normal(4), random.standard_normal(N), random.standard_normal(N) / N
+    count, tol = 200, 0.003
     seen = []
     result = paper.framework(
-        X, y, epsilon, kappa, start=start, rho=rho, gamma=gamma, reuse=reuse,
-        callback=lambda iterate: seen.append(iterate) or len(seen) == count, **options,
+        X, y, epsilon, kappa, start=start, rho=rho, gamma=gamma, reuse=reuse, norm=norm,
+        inner=inner, inner_tol=0.0, residual_tol=tol,
+        callback=lambda iterate: seen.append(iterate) or len(seen) == count,
     )  # fmt: skip
-    assert result.status in (Status.STOPPED, Status.OPTIMAL)
-    listing = Listing(y[:, None] * X, epsilon, kappa, norm, residual_tol=3e-2)
+    assert result.n_iter == count
+    listing = Listing(y[:, None] * X, epsilon, kappa, norm, residual_tol=tol)
     ratio = 0.5 * (math.sqrt(5.0) - 1.0) if reuse else 0.618
-    listing.golden_section(lambda lam: listing.lp_admm(lam, *start, rho, gamma), ratio, 3)
-    assert len(listing.iterates) >= count, "the listing ends before so many iterations"
+    listing.golden_section(lambda lam: listing.lp_admm(lam, *start, rho, gamma), ratio, count)
     assert len({each.lam for each in seen}) >= 2, "one λ says nothing about Algorithm 2"
     for ours, theirs in zip(seen, listing.iterates, strict=False):
         found = (ours.lam, ours.beta, ours.mu, ours.w, ours.rho, ours.residual, ours.F)
@@ -207,7 +213,8 @@ def test_callback_sees_every_iteration_and_stops_the_run(variant):
     )
     assert stopped.status is Status.STOPPED
     assert stopped.n_iter == len(seen) == len(stopped.iterates) == 37
-    assert [each.k for each in seen] == list(range(1, 38))
+    for last, each in pairwise(seen):
+        assert each.k == (last.k + 1 if each.lam == last.lam else 1)
     Z = y[:, None] * X
     for each in seen:
         assert each.residual == pytest.approx(np.linalg.norm(Z @ each.beta - each.mu), rel=1e-9)
@@ -291,7 +298,7 @@ def test_rule_stops_away_from_the_optimum_and_says_so():
     assert frozen.gap == pytest.approx(frozen.objective - exact.objective, abs=1e-6)
     assert f"{frozen.gap:.2g}" in str(caught[0].message)
     verified = drlogit.verify(frozen, X, y)
-    assert verified.lower_bound <= exact.objective
+    assert exact.objective - 1e-6 <= verified.lower <= exact.objective
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         sound = paper.framework(X, y, 0.05, 1.0, variant="sound", tol=1e-6)
@@ -413,13 +420,10 @@ def test_ball_least_squares(inner, monkeypatch):
     rng = np.random.default_rng(1)
     A, b = rng.standard_normal((30, 6)), rng.standard_normal(30)
     reference = lsq_linear(A, b, (-0.1, 0.1), tol=1e-15, method="bvls").x
-    np.testing.assert_allclose(
-        paper.ball_least_squares(A, b, 0.1, inner=inner), reference, atol=1e-13
-    )
-    monkeypatch.setattr(ball_qp, "DENSE_LIMIT", 2)
-    np.testing.assert_allclose(
-        paper.ball_least_squares(A, b, 0.1, inner=inner), reference, atol=1e-13
-    )
+    for limit in (5000, 2):
+        monkeypatch.setattr(ball_qp, "DENSE_LIMIT", limit)
+        found = paper.ball_least_squares(A, b, 0.1, inner=inner)
+        np.testing.assert_allclose(found, reference, atol=1e-13)
 
 
 # --- iterators ------------------------------------------------------------------------------
@@ -432,15 +436,15 @@ def test_iterators_of_the_baselines_approach_the_same_value():
         X, y, epsilon=1.0, fit_intercept=False, solver="conic", tol=1e-8, **model
     )
     best = exact.objective - 0.3
-    assert next(islice(paper.lp_admm_steps(X, y, gamma=None, rho=None, **model), 500, 501)).F == (
-        pytest.approx(best, abs=1e-6)
-    )
-    linear = paper.linearized_admm_steps(X, y, rho=0.02, **model)
-    assert next(islice(linear, 500, 501)).F == pytest.approx(best, abs=1e-6)
-    standard = paper.standard_admm_steps(X, y, rho=0.02, **model)
-    assert next(islice(standard, 500, 501)).F == pytest.approx(best, abs=1e-6)
+    for steps in (
+        paper.lp_admm_steps(X, y, gamma=None, rho=None, **model),
+        paper.linearized_admm_steps(X, y, rho=0.02, **model),
+        paper.standard_admm_steps(X, y, rho=0.02, **model),
+    ):
+        value = next(islice(steps, 500, 501)).F
+        assert value == pytest.approx(best, abs=1e-6)
     pdhg = next(islice(paper.pdhg_steps(X, y, **model), 3000, 3001))
-    assert pdhg.F == pytest.approx(best, abs=1e-5)
+    assert best - 1e-7 <= pdhg.F <= best + 1e-5
     np.testing.assert_allclose(pdhg.mu, (y[:, None] * X) @ pdhg.beta, atol=1e-12)
     with pytest.raises(ValueError, match="has no multiplier w"):
         _ = pdhg.w

@@ -54,9 +54,9 @@ class FixedLambdaStep(NamedTuple):
     residual: float = math.nan  # ‖Zβ - μ‖ for the ADMM variants
 
 
-def next_check(k: int) -> int:
+def next_check(k: int, every: int = CHECK_EVERY) -> int:
     """The iteration after ``k`` at which to look at the gap again."""
-    return k + max(CHECK_EVERY, k // 4)
+    return k + max(every, k // 4)
 
 
 def run(

@@ -172,7 +172,8 @@ class LambdaSearch:
         if self.gamma is not None or first.rho is None:
             first = first._replace(rho=self.rho)
         steps = lp_admm_iteration(self.problem, lam, first, self.beta_step, gamma=self.gamma)
-        check = CHECK_EVERY
+        # Without the matrix H an iteration takes longer than a look at the gap.
+        check = every = 1 if self.beta_step.quadratic.matrix is None else CHECK_EVERY
         for k, step in enumerate(steps, start=1):
             self.n_iter += 1
             look = k >= check or self.n_iter >= self.max_iter
@@ -183,7 +184,7 @@ class LambdaSearch:
                     stopped |= self._report(seen, lam, step)
                 if not stopped:
                     continue
-            check = next_check(k)
+            check = next_check(k, every)
             loss = self.problem.flip_loss(step.beta, self.problem.margins(step.beta))
             upper, at_best = loss.value(self.problem.epsilon, lam), loss.value(self.problem.epsilon)
             if at_best < self.best:
