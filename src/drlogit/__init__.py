@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import datasets
+    from . import datasets, paper
     from .estimators.choosing import (
         RegularizationPath,
         epsilon_max,
@@ -67,6 +67,7 @@ __all__ = [
     "guarantee",
     "load_model",
     "misclassification_bounds",
+    "paper",
     "radius_from_parts",
     "regularization_path",
     "save_model",
@@ -104,7 +105,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("datasets", "report"):
+    if name in ("datasets", "paper", "report"):
         return import_module(f".{name}", __name__)
     home = next((home for home, names in _HOMES.items() if name in names.split()), None)
     if home is None:

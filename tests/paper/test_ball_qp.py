@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from drlogit.paper.ball_qp import (
     INNER_SOLVERS,
     NormBall,
     Quadratic,
-    make_inner_solver,
+    get_inner_solver,
     projected_gradient,
 )
 from drlogit.problem.norms import NORMS
@@ -52,8 +54,9 @@ def radii(H: np.ndarray, c: np.ndarray, norm: str) -> list[float]:
     return [1e-3 * size, 0.3 * size, 0.9 * size, 3.0 * size]
 
 
-#: What a method that only steps along gradients cannot be asked to solve.
+#: What methods that step along gradients or coordinates do not solve in 10,000 steps.
 BEYOND = {
+    "coordinate": ("ill-conditioned",),
     "projected-gradient": ("unscaled", "ill-conditioned"),
     "active-set-cg": ("unscaled",),
 }
@@ -65,7 +68,7 @@ def test_gap_is_small_for_every_solver_and_matrix(norm, name, kind):
     if kind in BEYOND.get(name, ()):
         return
     H, c = make_qp(kind)
-    solve = make_inner_solver(name, Quadratic(H), NORMS[norm])
+    solve = partial(get_inner_solver(name, NORMS[norm], matrix_free=False), Quadratic(H))
     for radius in radii(H, c, norm):
         ball = NormBall(NORMS[norm], radius)
         tol = max(1e-9 * radius * ball.norm.value(c), ball.rounding(c))
@@ -79,14 +82,16 @@ def test_gap_is_small_for_every_solver_and_matrix(norm, name, kind):
 
 
 def test_names_are_checked():
-    H = Quadratic(np.eye(3))
     with pytest.raises(ValueError, match=r"'secular', 'projected-gradient' for norm 'l2'.*'cg'"):
-        make_inner_solver("cg", H, NORMS["l2"])
+        get_inner_solver("cg", NORMS["l2"], matrix_free=False)
     with pytest.raises(ValueError, match="inner must be one of"):
-        make_inner_solver("active-set-cg", H, NORMS["linf"])
+        get_inner_solver("active-set-cg", NORMS["linf"], matrix_free=False)
     wide = build_problem(np.eye(2, 6000), [0, 1], epsilon=0.1, kappa=1.0)
-    with pytest.raises(ValueError, match="up to 5000 columns, got 6001: use solver="):
-        BetaStep.build(wide)
+    with pytest.raises(ValueError, match="'active-set-cg', 'projected-gradient' for norm 'l1' and"):
+        BetaStep.build(wide, "coordinate")
+    free = build_problem(np.eye(2, 6000), [0, 1], epsilon=0.0, kappa=1.0)
+    with pytest.raises(ValueError, match="at most 5000, got 6001: use solver="):
+        BetaStep.build(free)
 
 
 def test_algorithm_5_as_misprinted_does_not_get_there():

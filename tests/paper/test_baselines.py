@@ -13,8 +13,8 @@ import drlogit
 from drlogit.datasets import make_synthetic
 from drlogit.fitting.solving import SUBPROBLEM_SOLVERS
 from drlogit.paper.admm import BetaStep, first_point
-from drlogit.paper.pdhg import pdhg_steps
-from drlogit.paper.standard_admm import semismooth_newton, standard_admm_steps
+from drlogit.paper.pdhg import pdhg_iteration
+from drlogit.paper.standard_admm import semismooth_newton, standard_admm_iteration
 from drlogit.problem.result import Status
 from zoo import FIXED, NORM_NAMES, planted
 
@@ -108,7 +108,7 @@ def test_iteration_limit_callback_and_table(method, capsys):
         ("standard-admm", {"sigma": 2.0}, "sigma must be between 0 and 1.618"),
         ("standard-admm", {"rho": math.nan}, "rho must be finite and > 0"),
         ("lp-admm", {"gamma": 0.9}, "gamma must be finite and >= 1"),
-        ("lp-admm", {"inner": "cg"}, "inner must be one of 'auto', 'coordinate'"),
+        ("lp-admm", {"inner": "cg"}, "inner must be one of 'auto', 'coordinate-newton'"),
         ("lp-admm", {"epsilon": 0.0}, "epsilon must be > 0 for a fixed lam, got 0"),
     ],
 )
@@ -152,7 +152,7 @@ def test_semismooth_newton_minimises(rho, kink):
 def test_standard_admm_multipliers_become_the_flip_shares():
     case = planted(4, kappa=0.8, weighted=True)
     problem = case.build()
-    steps = standard_admm_steps(
+    steps = standard_admm_iteration(
         problem, case.lam, first_point(problem, None), BetaStep.build(problem), sigma=1.5
     )
     step = list(islice(steps, 2000))[-1]
@@ -171,7 +171,7 @@ def test_pdhg_step_by_step():
     (block,) = problem.rows.blocks
     Z, kink = block.y[:, None] * block.X, problem.kappa * case.lam
     beta, u, y = np.zeros(5), np.zeros(block.y.size), np.full(block.y.size, -1.0)
-    for step in islice(pdhg_steps(problem, case.lam, sigma=1.5), 20):
+    for step in islice(pdhg_iteration(problem, case.lam, sigma=1.5), 20):
         slope = Z.T @ (block.weights * (0.5 + 0.5 * y - 1.0 / (1.0 + np.exp(u))))
         beta = np.clip(beta - step.rho * slope, -case.lam, case.lam)
         before, u = u, Z @ beta

@@ -13,7 +13,7 @@ from drlogit.datasets import make_synthetic
 from drlogit.paper.admm import BetaStep, first_point
 from drlogit.paper.ball_qp import INNER_SOLVERS
 from drlogit.paper.fixed_lambda import cut_of
-from drlogit.paper.lp_admm import lp_admm_steps
+from drlogit.paper.lp_admm import lp_admm_iteration
 from drlogit.problem.problem import build_problem
 from drlogit.problem.result import Status
 from zoo import FIXED, NORM_NAMES
@@ -62,7 +62,7 @@ def test_every_cut_is_below_every_value(norm, kappa, intercept):
         lam: subproblem(3.0 * X, y, lam=lam, tol=1e-9, **options).objective
         for lam in (0.02, 0.2, 0.5, 1.5)
     }
-    steps = lp_admm_steps(problem, 0.5, first_point(problem, None), BetaStep.build(problem))
+    steps = lp_admm_iteration(problem, 0.5, first_point(problem, None), BetaStep.build(problem))
     cuts = [cut_of(problem, 0.5, step) for step in islice(steps, 300)]
     assert sum(cut.valid for cut in cuts) > 200
     for cut in cuts:
@@ -85,7 +85,7 @@ def penalties(count, **options):
     X, y = make_synthetic(100, 5, random_state=10)[:2]
     problem = build_problem(0.01 * X, y, epsilon=0.0005, kappa=0.005)
     first = first_point(problem, None, options.pop("rho", None))
-    steps = lp_admm_steps(problem, 1.0, first, BetaStep.build(problem), **options)
+    steps = lp_admm_iteration(problem, 1.0, first, BetaStep.build(problem), **options)
     return np.array([step.rho for step in islice(steps, count)])
 
 

@@ -1,4 +1,4 @@
-"""Proposition 3.1, and Algorithm 1 as it is listed.
+"""What the paper proves, along real iterates: Propositions 3.1 and 4.1, Theorem 4.2.
 
 The iterates are those of our LP-ADMM, translated into the paper's letters: x is β, y is μ, A is
 Z and ``w = weights * v``; and, to trust the translation, an implementation of Algorithm 1 that
@@ -13,13 +13,14 @@ from itertools import islice
 
 import numpy as np
 import pytest
+from benchmarks.paper import theory
 from scipy.optimize import lsq_linear
 from scipy.special import expit
 
 import drlogit
 from drlogit.datasets import make_synthetic
-from drlogit.paper.admm import BetaStep, first_point
-from drlogit.paper.lp_admm import lp_admm_steps
+from drlogit.paper.admm import PROVEN_PENALTY, BetaStep, first_point
+from drlogit.paper.lp_admm import lp_admm_iteration
 from drlogit.problem.problem import Problem, build_problem
 from zoo import NORM_NAMES, planted
 
@@ -92,12 +93,8 @@ def our_iterates(problem, lam, count, rho, gamma=1.0, eta=0.0, first=None):
     """(x, y, w) after each iteration; ``rho`` and ``eta`` in the units of the paper."""
     n_samples = problem.rows.n_samples
     start = first or first_point(problem, None, rho)
-    inner = BetaStep.build(problem)
-
-    def exact(target, lam, beta, tol):
-        return inner(target, lam, beta, 0.0)
-
-    steps = lp_admm_steps(problem, lam, start, exact, gamma=gamma, eta=eta * n_samples)
+    exact = BetaStep.build(problem, tol=0.0)
+    steps = lp_admm_iteration(problem, lam, start, exact, gamma=gamma, eta=eta * n_samples)
     weights = problem.rows.blocks[0].weights
     return [(s.beta, s.state[0][0], weights * s.state[0][1]) for s in islice(steps, count)]
 
@@ -128,6 +125,67 @@ def test_sign_in_the_appendix_is_a_misprint():
 
     np.testing.assert_allclose(next_y(-1.0), optimum, atol=1e-6)
     assert np.abs(next_y(+1.0) - optimum).max() > 0.1
+
+
+# --- Proposition 4.1 and Theorem 4.2 --------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=theory.FACTORS, ids="rho×{}".format)
+def measured(request):
+    """ρ a little, half and ten times above the proven limit ``(√3+1) L_f``."""
+    (row,) = theory.run(theory.instances(quick=True), factors=[request.param])
+    assert row["rho"] > (math.sqrt(3.0) + 1.0) * 0.25 / 60
+    assert row["optimum_kkt"] < 1e-9
+    return row
+
+
+def test_proposition_4_1(measured):
+    assert measured["worst_a"] <= 1e-13
+    assert measured["worst_b"] <= 1e-13
+    # (c): the proof is about m'; on this problem m does not increase either.
+    assert measured["worst_m_prime"] <= 1e-13
+    assert measured["worst_m"] <= 1e-13
+    assert measured["least_m"] >= -1e-13
+
+
+def test_theorem_4_2_limits_satisfy_the_kkt_conditions(measured):
+    assert measured["kkt"] < (1e-8 if measured["factor"] < 2.0 else 1e-3)
+
+
+def test_theorem_4_2_averages_converge_at_the_rate_one_over_k(measured):
+    assert measured["worst_rate"] <= 1e-13
+    # The bound is not empty: it is within two orders of magnitude of what it bounds.
+    K = 100
+    assert abs(measured["above"][K - 1]) >= 1e-3 * measured["bound"][K - 1]
+
+
+def test_theorem_4_2_the_whole_sequence_converges():
+    problem, lam = small_problem()
+    rho = 1.5 * PROVEN_PENALTY / problem.rows.n_samples
+    iterates = our_iterates(problem, lam, 1000, rho)
+    last = iterates[-1]
+    scale = [1.0, 1.0, problem.rows.n_samples]
+    far = [
+        max(f * np.abs(a - b).max() for f, a, b in zip(scale, point, last, strict=True))
+        for point in iterates
+    ]
+    # Not only a subsequence: from each of these on, every iterate is within the distance.
+    for k, distance in ((10, 1.0), (50, 0.03), (200, 1e-9)):
+        assert max(far[k:]) < distance
+
+
+def test_theory_says_where_an_inequality_fails():
+    # Below the proven limit, where nothing is promised, (b) does fail.
+    (row,) = theory.run(theory.instances(quick=True), factors=[0.05], count=60)
+    assert row["worst_b"] > 1e-6
+    assert "holds" not in theory.table([row]).splitlines()[-1].split("|")[5]
+
+
+def test_optimum_has_samples_on_the_kink():
+    (problem,) = theory.instances(quick=True)
+    y = problem.iterates(2.0 / problem.N, 2000)[-1].mu
+    kink = problem.lam * problem.kappa
+    assert (np.abs(y - kink) < 1e-9).sum() > 3, "a problem with nothing on its kink proves little"
 
 
 # --- special cases --------------------------------------------------------------------------

@@ -14,10 +14,11 @@ The state of a block is a tuple that begins with (μ, v).
 
     minimise  ½ ‖Zβ - t‖²_W   subject to  ‖β/c‖_* ≤ λ
 
-It depends on the samples only through ``H = ZᵀWZ``, formed once, and ``ZᵀWt``.  Penalised
-coefficients are scaled to ``θ = β/c``; the free ones F (the intercept, immovable features) are
-eliminated, ``β_F = H_FF⁻¹ (ZᵀWt - H_FK β_K)``, which leaves a quadratic over a pure norm ball
-for ``ball_qp``.  Neither step copies or scales the data.
+It depends on the samples only through ``H = ZᵀWZ`` and ``ZᵀWt``.  Up to 5,000
+columns H is formed once; with more columns it is used through products ``ZᵀW(Zv)`` only.
+Penalised coefficients are scaled to ``θ = β/c``.  The free ones F (the intercept, immovable
+features) are eliminated, ``β_F = H_FF⁻¹ (ZᵀWt - H_FK β_K)``, which leaves a quadratic over a pure
+norm ball for ``ball_qp``.  Neither step copies or scales the data.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
+from scipy.sparse import csc_array
 
 from ..problem.losses import flip_probability
 from ..problem.problem import Problem
@@ -37,7 +39,7 @@ from ..rows.blocks import Block
 from ..rows.interface import BlockState, State
 from ..rows.reductions import Sum
 from ..starts.start import flip_shares_of_start
-from .ball_qp import InnerSolver, NormBall, Quadratic, make_inner_solver
+from .ball_qp import DENSE_LIMIT, Columns, InnerSolver, NormBall, Quadratic, get_inner_solver
 
 #: ``L_f`` per unit of sample weight: the largest curvature of the log-loss.
 LIPSCHITZ = 0.25
@@ -45,8 +47,9 @@ LIPSCHITZ = 0.25
 #: The proven rate needs ρ above this (Proposition 4.1), per unit of sample weight.
 PROVEN_PENALTY = (math.sqrt(3.0) + 1.0) * LIPSCHITZ
 
-#: Inner gap relative to the square of the last residual: an error that the iteration dwarfs.
-_INNER_SHARE = 1e-4
+#: Inner gap relative to the square of the last residual: with the matrix H an error that the
+#: iteration dwarfs; without it, where inner steps are what takes the time, a tenth of its progress.
+_INNER_SHARE, _MATRIX_FREE_SHARE = 1e-4, 0.1
 
 
 class AdmmStart(NamedTuple):
@@ -57,12 +60,16 @@ class AdmmStart(NamedTuple):
     rho: float | None = None  # per unit of sample weight
 
 
-def first_point(problem: Problem, start: Result | None, rho: float | None = None) -> AdmmStart:
-    """From an earlier result, or from β = 0; ``rho`` in the units of the paper.
+def first_point(
+    problem: Problem, start: Result | AdmmStart | None, rho: float | None = None
+) -> AdmmStart:
+    """From an earlier result, a given point, or β = 0; ``rho`` in the units of the paper.
 
     For β = 0 the multiplier ``s - a`` is ½ where labels are not flipped.
     """
     penalty = in_weights(problem, rho)
+    if isinstance(start, AdmmStart):
+        return start._replace(rho=penalty)
     if start is None:
         state, _ = problem.rows.run(_null_state)
         return AdmmStart(np.zeros(problem.costs.size), state, penalty)
@@ -80,26 +87,43 @@ def _warm_state(block: Block, a: FloatArray, beta: FloatArray) -> tuple[Any, tup
     return (u, flip_probability(u) - a), ()
 
 
+def given_point(
+    problem: Problem, start: tuple[Any, Any, Any], rho: float | None = None
+) -> AdmmStart:
+    """From ``(x⁰, y⁰, w⁰)`` in the paper's letters; ``rho`` in the units of the paper."""
+    rows = problem.rows
+    sizes = (problem.costs.size, rows.n_samples, rows.n_samples)
+    x, y, w = (np.asarray(part, dtype=np.float64) for part in start)
+    found = tuple(part.shape for part in (x, y, w))
+    if found != tuple((size,) for size in sizes):
+        raise ValueError(
+            f"start must be three vectors x0, y0, w0 of lengths {sizes}, got shapes {found}"
+        )
+    if not all(np.isfinite(part).all() for part in (x, y, w)):
+        raise ValueError("start must be finite, got NaN or infinite entries")
+    state = rows.run(_given_state, rows.pair(rows.scatter(y), rows.scatter(w)))[0]
+    return AdmmStart(problem.moved(x, 1.0), state, in_weights(problem, rho))
+
+
+def _given_state(block: Block, pair: tuple[FloatArray, FloatArray]) -> tuple[Any, tuple[()]]:
+    y, w = pair
+    return (y, np.divide(w, block.weights, out=np.zeros_like(w), where=block.weights > 0.0)), ()
+
+
 def in_weights(problem: Problem, penalty: float | None) -> float | None:
     """A penalty of the paper (per sample) per unit of sample weight; None stays None."""
     return None if penalty is None else penalty * problem.rows.n_samples
 
 
-def inner_tolerance(residual: float) -> float:
-    """Gap to which (C) is solved after a residual ``‖Zβ - μ‖_W``."""
-    return _INNER_SHARE * min(residual, 1.0) ** 2
-
-
-def check_penalty(rho: float | None, gamma: float | None = None) -> None:
+def check_penalty(rho: float | None, gamma: float | None = None, eta: float = 0.0) -> None:
     """``ValueError`` for a penalty that no run can use."""
     if rho is not None and not (math.isfinite(rho) and rho > 0.0):
         raise ValueError(f"rho must be finite and > 0, or None, got {rho!r}")
     if gamma is not None and not (math.isfinite(gamma) and gamma >= 1.0):
         raise ValueError(f"gamma must be finite and >= 1, or None, got {gamma!r}")
+    if not (math.isfinite(eta) and eta >= 0.0):
+        raise ValueError(f"eta must be finite and >= 0, got {eta!r}")
 
-
-#: The most columns: H has 200 MB then, and its factors as much again.
-DENSE_LIMIT = 5000
 
 #: Eigenvalues of ``H_FF``, scaled to unit diagonal, that count as zero.
 _RANK_TOLERANCE = 1e-12
@@ -107,9 +131,9 @@ _RANK_TOLERANCE = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class BetaStep:
-    """``target ↦ argmin ½βᵀHβ - targetᵀβ`` over the ball: all that does not change with it.
+    """``target ↦ argmin ½βᵀHβ - targetᵀβ`` over the ball: everything that depends on H alone.
 
-    Made once per H and shared by all λ.
+    It is made once and shared by all λ.
     """
 
     problem: Problem
@@ -118,25 +142,52 @@ class BetaStep:
     scale: FloatArray  # costs of the penalised ones
     coupling: FloatArray  # H_FK, scaled
     inverse: FloatArray  # pseudo-inverse of H_FF
+    quadratic: Quadratic
     inner: InnerSolver
+    tol: float | None = None  # inner gap; None: in proportion to the residual of the iteration
 
     @classmethod
-    def build(cls, problem: Problem, inner: str = "auto") -> BetaStep:
-        """For ``H = ZᵀWZ``: one pass over the data."""
-        H = gram(problem)
+    def build(
+        cls, problem: Problem, inner: str | InnerSolver = "auto", tol: float | None = None
+    ) -> BetaStep:
+        """For ``H = ZᵀWZ``, formed in one pass over the data or used through products."""
+        if tol is not None and not (math.isfinite(tol) and tol >= 0.0):
+            raise ValueError(f"inner_tol must be finite and >= 0, or None, got {tol!r}")
         kept, free = np.flatnonzero(problem.penalised), np.flatnonzero(problem.free)
-        scale = problem.costs[kept]
-        coupling = H[np.ix_(free, kept)] * scale
-        inverse = _pseudo_inverse(H[np.ix_(free, free)])
-        reduced = H[np.ix_(kept, kept)] * np.outer(scale, scale)
-        if free.size:
-            reduced -= coupling.T @ inverse @ coupling
-            reduced = 0.5 * (reduced + reduced.T)
-        solver = make_inner_solver(inner, Quadratic(reduced), problem.norm)
-        return cls(problem, kept, free, scale, coupling, inverse, solver)
+        scale, matrix_free = problem.costs[kept], problem.rows.n_columns > DENSE_LIMIT
+        solver = get_inner_solver(inner, problem.norm, matrix_free=matrix_free)
+        H = None if matrix_free else gram(problem)
+        H_F = _columns(problem, free) if H is None else H[:, free]
+        coupling = H_F[kept].T * scale
+        inverse = _pseudo_inverse(H_F[free])
 
-    def __call__(self, target: FloatArray, lam: float, beta: FloatArray, tol: float) -> FloatArray:
-        """The minimiser over ``‖β/c‖_* ≤ lam``, from ``beta``, to the inner gap ``tol``."""
+        def product(theta: FloatArray) -> FloatArray:
+            beta = np.zeros(problem.costs.size)
+            beta[kept] = scale * theta
+            return scale * normal_product(problem, beta)[kept] - coupling.T @ (
+                inverse @ (coupling @ theta)
+            )
+
+        def columns() -> Columns:
+            block = problem.rows.together()
+            Z = csc_array(block.X, dtype=np.float64)[:, kept]
+            rows, signed = Z.indices, block.y * np.sqrt(block.weights)
+            Z.data *= signed[rows] * np.repeat(scale, np.diff(Z.indptr))
+            return Columns.of(Z, coupling.T.copy(), (inverse @ coupling).T.copy())
+
+        quadratic = Quadratic(None, product, kept.size, columns)
+        if H is not None:
+            reduced = H[np.ix_(kept, kept)] * np.outer(scale, scale)
+            if free.size:
+                reduced -= coupling.T @ inverse @ coupling
+                reduced = 0.5 * (reduced + reduced.T)
+            quadratic = Quadratic(reduced)
+        return cls(problem, kept, free, scale, coupling, inverse, quadratic, solver, tol)
+
+    def __call__(
+        self, target: FloatArray, lam: float, beta: FloatArray, residual: float
+    ) -> FloatArray:
+        """The minimiser over ``‖β/c‖_* ≤ lam``, from ``beta``, after a residual ``‖Zβ - μ‖_W``."""
         result = np.zeros(self.problem.costs.size)
         theta = np.zeros(self.kept.size)
         pull = self.inverse @ target[self.free]
@@ -144,21 +195,55 @@ class BetaStep:
             c = self.scale * target[self.kept] - self.coupling.T @ pull
             ball = NormBall(self.problem.norm, lam)
             start = beta[self.kept] / self.scale
-            theta = self.inner(c, ball, start, max(tol, ball.rounding(c)))
+            theta = self._solved(c, ball, start, residual)
         result[self.kept] = self.scale * theta
         result[self.free] = pull - self.inverse @ (self.coupling @ theta)
         return result
 
+    def _solved(
+        self, c: FloatArray, ball: NormBall, start: FloatArray, residual: float
+    ) -> FloatArray:
+        tol = self.tol
+        if tol is None:
+            share = _INNER_SHARE if self.quadratic.matrix is not None else _MATRIX_FREE_SHARE
+            tol = max(share * min(residual, 1.0) ** 2, ball.rounding(c))
+        theta = np.asarray(self.inner(self.quadratic, c, ball, start, tol), dtype=np.float64)
+        if theta.shape != c.shape or not np.isfinite(theta).all():
+            raise ValueError(
+                f"inner must return {c.size} finite numbers, got an array of shape {theta.shape}"
+            )
+        return theta
+
 
 def gram(problem: Problem) -> FloatArray:
-    """``ZᵀWZ``; ``ValueError`` where it is too large to be kept."""
-    n_columns = problem.rows.n_columns
-    if n_columns > DENSE_LIMIT:
-        raise ValueError(
-            f"the paper's methods form an n×n matrix and take up to {DENSE_LIMIT} columns, got "
-            f"{n_columns}: use solver='interior-point', or method 'subgradient' at fixed λ"
-        )
+    """``ZᵀWZ``."""
     return np.asarray(problem.rows.run(_gram)[1][0])
+
+
+def normal_product(problem: Problem, v: FloatArray) -> FloatArray:
+    """``ZᵀWZ v``: one pass over the data, without the matrix."""
+    return np.asarray(problem.rows.run(_normal_product, None, v)[1][0])
+
+
+def _columns(problem: Problem, free: IndexArray) -> FloatArray:
+    """The columns of ``ZᵀWZ`` of the free coefficients."""
+    if free.size > DENSE_LIMIT:
+        raise ValueError(
+            f"the paper's methods eliminate coefficients that are not penalised, at most "
+            f"{DENSE_LIMIT}, got {free.size}: use solver='interior-point'"
+        )
+    columns = np.zeros((problem.costs.size, free.size))
+    for k, j in enumerate(free):
+        unit = np.zeros(problem.costs.size)
+        unit[j] = 1.0
+        columns[:, k] = normal_product(problem, unit)
+    return columns
+
+
+def _normal_product(
+    block: Block, state: BlockState, v: FloatArray
+) -> tuple[BlockState, tuple[Sum]]:
+    return state, (Sum(block.adjoint(block.weights * block.margins(v))),)
 
 
 def _gram(block: Block, state: BlockState) -> tuple[BlockState, tuple[Sum]]:

@@ -2,45 +2,56 @@
 
     minimise  ½ θᵀHθ - cᵀθ   subject to  ‖θ‖_* ≤ r
 
-The β-step of every ADMM variant here, with H fixed (ZᵀWZ in the coordinates of ``admm``)
-and only c moving, so that everything that depends on H alone is worked out once.  All solvers
-start from the last θ and stop on the duality gap ``⟨g, θ⟩ + r‖g‖``, ``g = Hθ - c``.
+This is the β-step of every ADMM variant here.  H is fixed (ZᵀWZ in the coordinates of ``admm``)
+and only c changes, so everything that depends on H alone is computed once.  All solvers start from
+the last θ and stop on the duality gap ``⟨g, θ⟩ + r‖g‖``, ``g = Hθ - c``; with ``tol=0`` they stop
+when rounding hides further progress.
 
-The paper's three (its Appendix B; the first two for the box only), and one for the ball that the
-paper does not have:
+The paper's three solvers (its Appendix B; the first and the third for the box only):
 
     ``coordinate_minimization``  the remark after Algorithm 6 (Hsieh et al. 2008)
-    ``active_set_cg``            Algorithm 6 (Cheng et al. 2014): for ill-conditioned H
     ``projected_gradient``       Algorithm 5, any norm: for well-conditioned H
+    ``active_set_cg``            Algorithm 6 (Cheng et al. 2014): for ill-conditioned H
+
+Two more that the paper does not have:
+
+    ``coordinate_newton``        box: sweeps over coordinates, and Newton steps on the face between
     ``secular_equation``         Euclidean ball: eigenvectors once, then a root in one variable
 
-``auto`` takes coordinates for the box: sweeps are compiled, do not mind the units of the columns,
-and find the face that θ is on (a4a and w2a by LP-ADMM to 1e-5: 0.2 and 0.6 s; with Algorithm 6,
-2.5 and 10 s).
+Algorithms 5 and 6 need products ``Hθ`` only, and coordinate minimisation the columns of the data,
+so these work for any number of columns.  The other two need the matrix.
 
-Deviations: sweeps are slow to the minimum of a face where columns are collinear, so that Newton
-steps between them go there at once; faces seldom change from one β-step to the next, and the factor
-is mostly at hand (without: 0.8 and 4.6 s).  Algorithm 5 takes the gradient at the extrapolated
-point and the step ``1/λ_max(H)`` (the listing has the gradient at ``x^k`` and ``1/λ_max(A)``), and
-drops its momentum when that points uphill (O'Donoghue and Candès 2015), without which it is not
-linear.  Algorithm 6 goes to the first bound only when projecting the whole step would raise the
-objective.
+``auto`` takes ``coordinate_newton`` for the box where the matrix is at hand.  Sweeps are compiled,
+do not depend on the units of the columns, and find the face that θ is on.  They are slow to reach
+the minimum of a face where columns are collinear; a Newton step goes there at once, and its factor
+is mostly at hand because faces seldom change between β-steps (a4a and w2a by LP-ADMM to 1e-5: 0.2
+and 0.6 s; sweeps alone 0.8 and 4.6 s; Algorithm 6, 2.5 and 10 s).  Without the matrix it takes
+sweeps, as the paper recommends for many columns.
+
+Deviations from the listings: Algorithm 5 takes the gradient at the extrapolated point and the step
+``1/λ_max(H)`` (the listing has the gradient at ``x^k`` and ``1/λ_max(A)``), and drops its momentum
+when that points uphill (O'Donoghue and Candès 2015), without which it is not linear.  Algorithm 6
+goes to the first bound only when projecting the whole step would raise the objective, and to the
+far bound along directions without curvature, where the listing divides by zero.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh
+from scipy.sparse import csc_array, issparse
+from scipy.sparse.linalg import LinearOperator, eigsh
 
-from ..problem.norms import Norm
+from ..problem.norms import Norm, get_norm
 from ..rows.arrays import BoolArray, FloatArray
-from ._coordinates import sweep
+from ._coordinates import sweep, sweep_columns
 
 #: Rounding of the gap of (C), relative to ``r‖c‖``.  H and c are sums over N samples, so that they
 #: agree on the null space of H to some ten thousand units in the last place.
@@ -51,26 +62,72 @@ _ROUNDING = 1e-11
 #: data, a4a, a8a, w2a, mushrooms: 1e-10 takes a tenth fewer sweeps, 1e-7 a third more).
 _RIDGE = 1e-8
 
-#: Steps after which an inner solver hands over what it has; the next β-step goes on from there.
-_MAX_STEPS = 10_000
+#: Steps after which an inner solver returns what it has; the next β-step continues from there.
+#: Without the matrix H a step is a pass over the data, and more than this do not pay.
+_MAX_STEPS, _MAX_PASSES = 10_000, 100
+
+
+#: Up to so many columns H is formed: it has 200 MB then, and its factors as much again.
+DENSE_LIMIT = 5000
+
+
+class Columns(NamedTuple):
+    """``H = AᵀA - left rightᵀ`` by the columns of A, for coordinate minimisation."""
+
+    A: csc_array
+    left: FloatArray
+    right: FloatArray
+    diagonal: FloatArray
+
+    @classmethod
+    def of(cls, A: Any, left: FloatArray, right: FloatArray) -> Columns:
+        A = csc_array(A)
+        squares = np.asarray(A.multiply(A).sum(axis=0)).ravel()
+        return cls(A, left, right, squares - np.einsum("jf,jf->j", left, right))
 
 
 @dataclass(frozen=True, eq=False)
 class Quadratic:
-    """``½ θᵀHθ``, and what solvers want to know of H once."""
+    """``½ θᵀHθ``: the matrix, or only products with it, and what is computed of H once."""
 
-    matrix: FloatArray
+    matrix: FloatArray | None = None
+    apply: Callable[[FloatArray], FloatArray] | None = None  # θ ↦ Hθ where there is no matrix
+    size: int = 0  # rows of H, where there is no matrix
+    make_columns: Callable[[], Columns] | None = None  # a copy of the data, made when needed
     factors: dict[bytes, Any] = field(default_factory=dict)  # of the last face
+
+    def product(self, theta: FloatArray) -> FloatArray:
+        """``Hθ``."""
+        if self.apply is not None:
+            return self.apply(theta)
+        return np.asarray(self.dense @ theta)
+
+    def max_steps(self, tol: float) -> int:
+        """Limit on the steps of a solver; exact ones (``tol`` 0) are not cut short."""
+        return _MAX_STEPS if self.matrix is not None or tol == 0.0 else _MAX_PASSES
+
+    @cached_property
+    def columns(self) -> Columns:
+        """H by columns of the data."""
+        assert self.make_columns is not None, "without a matrix there are columns"
+        return self.make_columns()
+
+    @property
+    def dense(self) -> FloatArray:
+        """H as a matrix; ``ValueError`` where only products are at hand."""
+        if self.matrix is None:
+            raise ValueError("this inner solver needs the matrix H, but only products are at hand")
+        return self.matrix
 
     def gradient(self, theta: FloatArray, c: FloatArray) -> FloatArray:
         """``Hθ - c``."""
-        return self.matrix @ theta - c
+        return self.product(theta) - c
 
     def newton_step(self, gradient: FloatArray, free: BoolArray) -> FloatArray:
         """To the minimum over the free coordinates; ``LinAlgError`` where rounding hides it."""
         if free.tobytes() not in self.factors:
-            face = self.matrix[np.ix_(free, free)]
-            face[np.diag_indices_from(face)] += _RIDGE * np.max(np.diagonal(self.matrix))
+            face = self.dense[np.ix_(free, free)]
+            face[np.diag_indices_from(face)] += _RIDGE * np.max(np.diagonal(self.dense))
             self.factors.clear()
             self.factors[free.tobytes()] = cho_factor(face, overwrite_a=True, check_finite=False)
         step = np.zeros_like(gradient)
@@ -80,14 +137,20 @@ class Quadratic:
     @cached_property
     def eigen(self) -> tuple[FloatArray, FloatArray]:
         """Eigenvalues, negative rounding removed, and eigenvectors of H."""
-        values, vectors = eigh(self.matrix)
+        values, vectors = eigh(self.dense)
         return np.maximum(values, 0.0), vectors
 
-    @property
+    @cached_property
     def largest_eigenvalue(self) -> float:
         """``λ_max(H)``, positive and rounded up."""
-        top = float(self.eigen[0].max(initial=0.0))
-        return max(1.0001 * top, np.finfo(float).tiny)
+        if self.matrix is not None:
+            top = 1.0001 * float(self.eigen[0].max(initial=0.0))
+        else:
+            # Lanczos approaches λ_max from below; its error is at most the residual, 1 %.
+            operator = LinearOperator((self.size, self.size), matvec=self.product, dtype=np.float64)
+            first = np.random.default_rng(0).standard_normal(self.size)
+            top = 1.02 * float(eigsh(operator, 1, v0=first, tol=1e-2)[0][0])
+        return max(top, np.finfo(float).tiny)
 
 
 class NormBall(NamedTuple):
@@ -108,26 +171,34 @@ class NormBall(NamedTuple):
         return _ROUNDING * self.radius * self.norm.value(c)
 
 
-#: ``(c, ball, start, tol) -> θ``, made once per H.
-InnerSolver: TypeAlias = Callable[[FloatArray, NormBall, FloatArray, float], FloatArray]
+#: ``(H, c, ball, start, tol) -> θ``: a solver of (C), ours or the user's.
+InnerSolver: TypeAlias = Callable[[Quadratic, FloatArray, NormBall, FloatArray, float], FloatArray]
+
+_EPS = float(np.finfo(float).eps)
+
+
+def _size(x: FloatArray) -> float:
+    return float(np.max(np.abs(x), initial=0.0))
 
 
 def projected_gradient(
     H: Quadratic, c: FloatArray, ball: NormBall, start: FloatArray, tol: float
 ) -> FloatArray:
     """Accelerated projected gradient (Algorithm 5), for every norm."""
-    step = 1.0 / H.largest_eigenvalue
+    largest = H.largest_eigenvalue
     theta = ball.project(start)
     point, momentum = theta, 0
-    for k in range(_MAX_STEPS):
+    for k in range(H.max_steps(tol)):
         gradient = H.gradient(point, c)
-        previous, theta = theta, ball.project(point - step * gradient)
+        previous, theta = theta, ball.project(point - gradient / largest)
+        if _size(theta - point) <= 4.0 * _EPS * max(_size(theta), _size(c) / largest):
+            break
         if float(gradient @ (theta - previous)) > 0.0:
             momentum = 0
         point = theta + (momentum / (momentum + 3)) * (theta - previous)
         momentum += 1
-        # The gap wants the gradient at θ itself: look at it only now and then.
-        if k % 10 == 0 and ball.gap(H.gradient(theta, c), theta) <= tol:
+        # The gap needs the gradient at θ itself: compute it only now and then.
+        if tol > 0.0 and k % 10 == 0 and ball.gap(H.gradient(theta, c), theta) <= tol:
             break
     return theta
 
@@ -135,27 +206,59 @@ def projected_gradient(
 def coordinate_minimization(
     H: Quadratic, c: FloatArray, ball: NormBall, start: FloatArray, tol: float
 ) -> FloatArray:
-    """Cyclic exact minimisation over one coordinate at a time, for the box.
+    """Cyclic exact minimisation over one coordinate at a time, for the box (Hsieh et al. 2008)."""
+    if H.matrix is not None:
+        return _sweeps(H, c, ball, start, tol, newton=False)
+    theta = ball.project(start)
+    A, left, right, diagonal = H.columns
+    hidden = 4.0 * _EPS * _size(c / np.where(diagonal > 0.0, diagonal, math.inf))
+    k, change = 0, math.inf
+    while k < H.max_steps(tol) and change > hidden and ball.gap(H.gradient(theta, c), theta) > tol:
+        before = theta.copy()
+        k += sweep_columns(
+            A.data, A.indices, A.indptr, left, right, diagonal, c, ball.radius, tol, 10,
+            theta, A @ theta, right.T @ theta,
+        )  # fmt: skip
+        change = _size(theta - before)
+    return theta
 
-    Newton steps on the coordinates off the bounds, between sweeps, count as a hundred each.
+
+def coordinate_newton(
+    H: Quadratic, c: FloatArray, ball: NormBall, start: FloatArray, tol: float
+) -> FloatArray:
+    """Coordinate minimisation with Newton steps on the coordinates off the bounds between sweeps.
+
+    A Newton step counts as a hundred sweeps.
     """
+    return _sweeps(H, c, ball, start, tol, newton=True)
+
+
+def _sweeps(
+    H: Quadratic, c: FloatArray, ball: NormBall, start: FloatArray, tol: float, newton: bool
+) -> FloatArray:
     theta = ball.project(start)
     gradient = H.gradient(theta, c)
-    k = 0
-    while ball.gap(gradient, theta) > tol and k < _MAX_STEPS:
+    matrix, diagonal = np.ascontiguousarray(H.dense), np.diagonal(H.dense)
+    curved = diagonal > 0.0
+    # Coordinates that change by less than this change by rounding.
+    hidden = 4.0 * _EPS * _size(c[curved] / diagonal[curved])
+    k, change = 0, math.inf
+    while k < _MAX_STEPS and ball.gap(gradient, theta) > tol and change > hidden:
         # Ten sweeps at a time; the gradient is then formed afresh, which removes its drift.
-        k += sweep(np.ascontiguousarray(H.matrix), gradient, theta, ball.radius, tol, 10)
+        before = theta.copy()
+        k += sweep(matrix, gradient, theta, ball.radius, tol, 10)
         gradient = H.gradient(theta, c)
-        free = (np.abs(theta) < ball.radius) & (np.diagonal(H.matrix) > 0.0)
-        blocked = ball.gap(gradient, theta) > tol
+        free = (np.abs(theta) < ball.radius) & curved
+        blocked = newton and ball.gap(gradient, theta) > tol
         while blocked and k < _MAX_STEPS:
-            # To the minimum of the face, which loses those who meet their bounds on the way.
+            # Go to the minimum of the face, which loses the coordinates that meet their bounds.
             k += 100
             with suppress(np.linalg.LinAlgError):
                 step = H.newton_step(gradient, free)
                 theta, gradient = _moved(H, c, ball, theta, gradient, step)
-            before, free = free, free & (np.abs(theta) < (1.0 - 1e-12) * ball.radius)
-            blocked = not np.array_equal(free, before)
+            last, free = free, free & (np.abs(theta) < (1.0 - 1e-12) * ball.radius)
+            blocked = not np.array_equal(free, last)
+        change = _size(theta - before)
     return theta
 
 
@@ -167,22 +270,21 @@ def active_set_cg(
     theta = ball.project(start)
     gradient = H.gradient(theta, c)
     direction = np.zeros_like(theta)
+    hidden = 64.0 * _EPS**2 * float(c @ c)  # what rounding leaves of ‖r‖²
     free, length, restart = np.zeros(theta.size, dtype=bool), 0.0, True
-    for k in range(_MAX_STEPS):
-        if ball.gap(gradient, theta) <= tol:
-            break
+    for k in range(H.max_steps(tol)):
         # A coordinate stays on its bound while the gradient presses it there.
         free, before = ~((np.abs(theta) >= radius) & (gradient * theta <= 0.0)), free
         residual = np.where(free, -gradient, 0.0)
         length, previous = float(residual @ residual), length
-        if length == 0.0:
+        if length <= hidden or (tol > 0.0 and ball.gap(gradient, theta) <= tol):
             break
         restart = restart or k % 100 == 0 or not np.array_equal(free, before)
         direction = residual if restart else residual + (length / previous) * direction
-        product = H.matrix @ direction
+        product = H.product(direction)
         curvature = float(direction @ product)
         # Along a null direction of H the minimum is on the boundary.
-        farthest = 2.0 * radius / float(np.max(np.abs(direction)))
+        farthest = 2.0 * radius / _size(direction)
         alpha = min(length / curvature, farthest) if curvature > 0.0 else farthest
         target = theta + alpha * direction
         restart = not np.array_equal(ball.project(target), target)
@@ -238,9 +340,11 @@ def secular_equation(
     return ball.project(vectors @ theta)
 
 
-#: The inner solvers by transport norm; the first is what ``auto`` means.
-INNER_SOLVERS: dict[str, dict[str, Callable[..., FloatArray]]] = {
+#: The inner solvers by transport norm.  ``auto`` means the first, or the first of
+#: :data:`MATRIX_FREE` where there is no matrix.
+INNER_SOLVERS: dict[str, dict[str, InnerSolver]] = {
     "l1": {
+        "coordinate-newton": coordinate_newton,
         "coordinate": coordinate_minimization,
         "active-set-cg": active_set_cg,
         "projected-gradient": projected_gradient,
@@ -249,13 +353,64 @@ INNER_SOLVERS: dict[str, dict[str, Callable[..., FloatArray]]] = {
     "linf": {"projected-gradient": projected_gradient},
 }
 
+#: The inner solvers that do not need the matrix H.
+MATRIX_FREE = ("coordinate", "active-set-cg", "projected-gradient")
 
-def make_inner_solver(name: str, H: Quadratic, norm: Norm) -> InnerSolver:
-    """The inner solver of that name for H, or the best one for ``"auto"``."""
-    known = INNER_SOLVERS[norm.name]
-    if name != "auto" and name not in known:
+
+def get_inner_solver(inner: str | InnerSolver, norm: Norm, *, matrix_free: bool) -> InnerSolver:
+    """The inner solver of that name, the best one for ``"auto"``, or the callable itself."""
+    if callable(inner):
+        return inner
+    solvers = INNER_SOLVERS[norm.name]
+    known = [name for name in solvers if name in MATRIX_FREE or not matrix_free]
+    if inner != "auto" and inner not in known:
+        names = ", ".join(map(repr, ("auto", *known)))
+        where = " and this many columns" if matrix_free and inner in solvers else ""
         raise ValueError(
-            f"inner must be one of {', '.join(map(repr, ('auto', *known)))} for norm"
-            f" {norm.name!r}, got {name!r}"
+            f"inner must be one of {names} for norm {norm.name!r}{where}, or a function, got "
+            f"{inner!r}"
         )
-    return partial(next(iter(known.values())) if name == "auto" else known[name], H)
+    return solvers[known[0] if inner == "auto" else inner]
+
+
+def ball_least_squares(
+    A: Any,
+    b: FloatArray,
+    lam: float,
+    *,
+    norm: str = "l1",
+    inner: str | InnerSolver = "active-set-cg",
+    start: FloatArray | None = None,
+    tol: float = 0.0,
+) -> FloatArray:
+    """Problem (C): minimise ``½‖Ax - b‖₂²`` subject to ``‖x‖_* ≤ λ``.
+
+    Parameters
+    ----------
+    A : array or sparse matrix
+        The matrix.  ``AᵀA`` is formed up to 5,000 columns.
+    b : array
+        The target.
+    lam : float
+        Radius λ of the ball.
+    norm : {"l1", "l2", "linf"}
+        Transport norm: ``"l1"`` is the box ``|x_j| ≤ λ`` of the paper.
+    inner : str or callable
+        A name in :data:`INNER_SOLVERS`, or a function ``inner(H, c, ball, start, tol)``.
+    start : array, optional
+        x¹; None for zero.
+    tol : float
+        Duality gap at which to stop; 0 for rounding.
+    """
+    columns, transport = int(A.shape[1]), get_norm(norm)
+    none = np.zeros((columns, 0))
+    H = Quadratic(
+        None, lambda x: np.asarray(A.T @ (A @ x)), columns, lambda: Columns.of(A, none, none)
+    )
+    matrix_free = columns > DENSE_LIMIT
+    if not matrix_free:
+        product = A.T @ A
+        H = Quadratic(product.toarray() if issparse(product) else np.asarray(product))
+    solver = get_inner_solver(inner, transport, matrix_free=matrix_free)
+    first = np.zeros(columns) if start is None else np.asarray(start, dtype=np.float64)
+    return solver(H, np.asarray(A.T @ b), NormBall(transport, lam), first, tol)

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,9 +54,9 @@ class FixedLambdaStep(NamedTuple):
     residual: float = math.nan  # ‖Zβ - μ‖ for the ADMM variants
 
 
-def next_check(k: int) -> int:
+def next_check(k: int, every: int = CHECK_EVERY) -> int:
     """The iteration after ``k`` at which to look at the gap again."""
-    return k + max(CHECK_EVERY, k // 4)
+    return k + max(every, k // 4)
 
 
 def run(
@@ -71,31 +72,47 @@ def run(
 ) -> Solution:
     """Iterate until the certified gap is within ``tol``; the best point seen on the way.
 
-    Certifies when a cheap bound promises success, whenever the iterations have doubled,
-    and at the end.  The cheap bound is that of the flip shares that ``shares_of`` reads off a state
-    with ``s = 1/(1+e^{Zβ})``, or the cut of an ADMM iterate.  The callback is called at every look
-    at the gap.
+    The gap is computed now and then (:func:`next_check`), first by a cheap bound: that of the flip
+    shares that ``shares_of`` reads off a state with ``s = 1/(1+e^{Zβ})``, or the cut of an ADMM
+    iterate.  The certificate follows when the cheap bound promises success, whenever the iterations
+    have doubled, and at the end.  A callback or a table receives every iteration, with the least
+    objective so far; this does not affect the run.
     """
+    unit = 1.0 if shares_of is not None else 1.0 / problem.rows.n_samples  # of a penalty as passed
+
+    def cheap_bound(step: FixedLambdaStep) -> tuple[float, State]:
+        if shares_of is None:
+            cut = cut_of(problem, lam, step)
+            return cut.at(lam), cut.shares
+        shares, _ = problem.rows.run(shares_of, step.state)
+        return pair_bound(problem, step.beta, shares, lam=lam, wanted=-math.inf).value, shares
+
+    def better_bound(step: FixedLambdaStep, known: float) -> float:
+        return max(known, cheap_bound(step)[0])
+
     best, beta = math.inf, None
     bound: DualBound | None = None
     lower, promising, certify_at = -math.inf, tol, 2 * CHECK_EVERY
     status, check, k = Status.MAX_ITER, 1 if warm else CHECK_EVERY, 0
     for k, step in enumerate(steps, start=1):
         last = k >= max_iter
-        if k < check and not last:
-            continue
+        look = k >= check or last
+        if not look:
+            if not monitor.listening:
+                continue
+            seen = min(best, problem.objective(step.beta, lam))
+            better, rho = partial(better_bound, step, lower), unit * step.rho
+            if not monitor.report(k, seen, lower, lam, better, residual=step.residual, rho=rho):
+                continue
         check = next_check(k)
         value = problem.objective(step.beta, lam)
         if value < best or beta is None:
             best, beta = value, step.beta
-        if shares_of is None:
-            cut = cut_of(problem, lam, step)
-            cheap, shares = cut.at(lam), cut.shares
-        else:
-            shares, _ = problem.rows.run(shares_of, step.state)
-            cheap = pair_bound(problem, step.beta, shares, lam=lam, wanted=-math.inf).value
+        cheap, shares = cheap_bound(step)
         lower = max(lower, cheap)
-        stopped = monitor.report(k, best, lower, lam, residual=step.residual, rho=step.rho)
+        stopped = not look or monitor.report(
+            k, best, lower, lam, residual=step.residual, rho=unit * step.rho
+        )
         if best - cheap <= promising or k >= certify_at or stopped or last:
             promising = min(promising, 0.5 * (best - cheap))
             certify_at = 2 * k

@@ -17,7 +17,8 @@ before λ itself is known as well.
 
 Deviations of ``golden`` from Algorithm 2: one new subproblem per step instead of four (the values
 at the ends are never used, and one interior point is the next step's), warm-started; a subproblem
-is left where the bracket excludes its λ; the search ends with the gap, not with the bracket.
+ends where the bracket excludes its λ; the search ends with the gap, not with the bracket.  The
+published search is in ``framework``.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -37,8 +38,9 @@ from ..rows.blocks import Block
 from ..rows.interface import State
 from . import fixed_lambda
 from .admm import AdmmStart, BetaStep, check_penalty, first_point, in_weights
-from .fixed_lambda import CHECK_EVERY, Cut, cut_of, next_check
-from .lp_admm import lp_admm_steps
+from .ball_qp import InnerSolver
+from .fixed_lambda import CHECK_EVERY, Cut, FixedLambdaStep, cut_of, next_check
+from .lp_admm import lp_admm_iteration
 
 #: The derivative search leaves a subproblem when its own gap is this share of what is unknown
 #: about (P); golden section, when it is this share of ``tol``: the wrong one of two values that are
@@ -48,6 +50,9 @@ _SHARE_OF_TOL = 0.05
 
 #: The derivative search begins where margins have about this size, which for log-odds is large.
 _FIRST_MARGIN = 8.0
+
+#: Called with λ and an LP-ADMM iterate at it; True stops the run.
+Observer: TypeAlias = Callable[[float, FixedLambdaStep], bool]
 
 #: A bracket of this width, relative to its upper end, cannot be divided any further.
 _NARROW = 1e-14
@@ -59,11 +64,13 @@ def lambda_search(
     tol: float,
     monitor: Monitor,
     max_iter: int = 100_000,
-    start: Result | None = None,
+    start: Result | AdmmStart | None = None,
     lambda_search: str = "derivative",
     rho: float | None = None,
     gamma: float | None = None,
-    inner: str = "auto",
+    inner: str | InnerSolver = "auto",
+    inner_tol: float | None = None,
+    observe: Observer | None = None,
 ) -> Solution:
     """Solve (P) by LP-ADMM and a search over λ.
 
@@ -74,31 +81,33 @@ def lambda_search(
     tol : float
         Wanted duality gap of (P).
     monitor : Monitor
-        Told at every look at the gap.
+        Receives the iterations.
     max_iter : int
         Limit on LP-ADMM iterations, all subproblems together.
     start : Result, optional
         Where to start from.
     lambda_search : {"derivative", "golden"}
         Root of q', or golden-section search (Algorithm 2).
-    rho, gamma, inner
+    rho, gamma, inner, inner_tol
         As in :func:`~drlogit.paper.lp_admm.lp_admm`; with ``gamma``, ρ starts afresh at
         each λ.
+    observe : callable, optional
+        Called with λ and every LP-ADMM iterate; True stops the run.
     """
     if lambda_search not in _SEARCHES:
         known = ", ".join(map(repr, _SEARCHES))
         raise ValueError(f"lambda_search must be one of {known}, got {lambda_search!r}")
     check_penalty(rho, gamma)
-    beta_step = BetaStep.build(problem, inner)
+    beta_step = BetaStep.build(problem, inner, inner_tol)
     first = first_point(problem, start, rho)
     if problem.epsilon == 0.0:
         # Plain logistic regression, where λ is free to be so large that flips do not pay.
         plain = problem.with_radius(0.0, math.inf)
-        steps = lp_admm_steps(plain, 0.0, first, beta_step, gamma=gamma)
+        steps = lp_admm_iteration(plain, 0.0, first, beta_step, gamma=gamma)
         return fixed_lambda.run(plain, 0.0, steps, tol=tol, monitor=monitor, max_iter=max_iter)
     rho = in_weights(problem, rho)
-    search = LambdaSearch(problem, beta_step, tol, monitor, max_iter, rho, gamma)
-    _SEARCHES[lambda_search](search, first, None if start is None else start.lam)
+    search = LambdaSearch(problem, beta_step, tol, monitor, max_iter, rho, gamma, observe)
+    _SEARCHES[lambda_search](search, first, start.lam if isinstance(start, Result) else None)
     return search.solution(lambda_search)
 
 
@@ -122,6 +131,7 @@ class LambdaSearch:
     max_iter: int
     rho: float | None = None  # as in lp_admm, per unit of sample weight
     gamma: float | None = None
+    observe: Observer | None = None
     best: float = math.inf  # the least objective of (P) seen, and its coefficients
     beta: FloatArray = field(default_factory=lambda: np.zeros(0))
     falling: Cut | None = None  # the cuts with slope < 0 and ≥ 0 that bound (P) best
@@ -161,22 +171,28 @@ class LambdaSearch:
         self.lambdas.append(lam)
         if self.gamma is not None or first.rho is None:
             first = first._replace(rho=self.rho)
-        steps = lp_admm_steps(self.problem, lam, first, self.beta_step, gamma=self.gamma)
-        check = CHECK_EVERY
+        steps = lp_admm_iteration(self.problem, lam, first, self.beta_step, gamma=self.gamma)
+        # Without the matrix H an iteration takes longer than a look at the gap.
+        check = every = 1 if self.beta_step.quadratic.matrix is None else CHECK_EVERY
         for k, step in enumerate(steps, start=1):
             self.n_iter += 1
-            if k < check and self.n_iter < self.max_iter:
-                continue
-            check = next_check(k)
+            look = k >= check or self.n_iter >= self.max_iter
+            stopped = self.observe is not None and self.observe(lam, step)
+            if not look:
+                if self.monitor.listening:
+                    seen = min(self.best, self.problem.objective(step.beta))
+                    stopped |= self._report(seen, lam, step)
+                if not stopped:
+                    continue
+            check = next_check(k, every)
             loss = self.problem.flip_loss(step.beta, self.problem.margins(step.beta))
             upper, at_best = loss.value(self.problem.epsilon, lam), loss.value(self.problem.epsilon)
             if at_best < self.best:
                 self.best, self.beta = at_best, step.beta
             cut = cut_of(self.problem, lam, step)
             self._improve_bound(cut)
-            stopped = self.monitor.report(
-                self.n_iter, self.best, self.lower, lam, residual=step.residual, rho=step.rho
-            )
+            if look:
+                stopped |= self._report(self.best, lam, step)
             if self.status is None:
                 if self._certified():
                     self.status = Status.OPTIMAL
@@ -187,6 +203,12 @@ class LambdaSearch:
             if self.status is not None or known:
                 break
         return Probe(lam, upper, cut, AdmmStart(step.beta, step.state, step.rho))
+
+    def _report(self, objective: float, lam: float, step: FixedLambdaStep) -> bool:
+        rho = step.rho / self.problem.rows.n_samples  # in the units that options have
+        return self.monitor.report(
+            self.n_iter, objective, self.lower, lam, residual=step.residual, rho=rho
+        )
 
     def _improve_bound(self, cut: Cut) -> None:
         """Keep a cut if the bound of (P) is better with it."""
@@ -308,8 +330,8 @@ def _margin_scale(problem: Problem) -> float:
     return max(float(whole), 1e-300)
 
 
-def golden_section(search: LambdaSearch, first: AdmmStart, guess: float | None) -> None:
-    """Algorithm 2: golden-section search, one new subproblem per step."""
+def certified_golden_section(search: LambdaSearch, first: AdmmStart, guess: float | None) -> None:
+    """Golden-section search on certified values, one new subproblem per step."""
     ratio = 0.5 * (math.sqrt(5.0) - 1.0)
     lam1, lam4 = 0.0, search.problem.lambda_upper_bound
     narrow = _NARROW * lam4
@@ -334,5 +356,5 @@ def golden_section(search: LambdaSearch, first: AdmmStart, guess: float | None) 
 
 _SEARCHES: dict[str, Callable[[LambdaSearch, AdmmStart, float | None], None]] = {
     "derivative": derivative_search,
-    "golden": golden_section,
+    "golden": certified_golden_section,
 }

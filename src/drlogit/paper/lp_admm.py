@@ -13,12 +13,14 @@ Paper → code: x → ``beta``, y → ``mu``, A → Z, w → ``weights * v``, ρ
 η → ``eta / N``;
 f(μ) = Σ w_i (h(μ_i) + ½(μ_i - κλ)) and P(μ) = ½ Σ w_i |μ_i - κλ|.  Units are those of ``admm``.
 
-Deviations: starts from ``v = s - a`` of the null model; the published code starts from ``w = 1``,
-N times the natural size of the multiplier.  Stops on the certified gap; the paper's rule, a small
-``‖Zβ - μ‖``, is one of a callback, which finds it in ``iterate.extra["residual"]``.  By default ρ
-follows a safeguarded rule; growing without end, it freezes the iterates whether or not they are
-optimal, and that residual says nothing.  One display of the μ-step in the appendix has a plus;
-Algorithm 1's minus is right.
+This file has the iteration and the solver that stops on the certified gap.  The published rules
+(growing ρ, a small ``‖Zβ - μ‖``, golden section) are in ``framework``.
+
+Deviations: the solver starts from ``v = s - a`` of the null model; the released code starts from
+``w = 1``, N times the natural size of the multiplier.  By default ρ follows a safeguarded rule.  A
+ρ that grows without end freezes the iterates whether or not they are optimal, so the solver ends
+the growth at ρ = 1e8/N and continues with the safeguarded rule.  One display of the μ-step in the
+appendix has a plus; Algorithm 1's minus is right.
 """
 
 from __future__ import annotations
@@ -43,8 +45,8 @@ from .admm import (
     BetaStep,
     check_penalty,
     first_point,
-    inner_tolerance,
 )
+from .ball_qp import InnerSolver
 from .fixed_lambda import FixedLambdaStep
 
 
@@ -58,7 +60,8 @@ def lp_admm(
     start: Result | None = None,
     rho: float | None = None,
     gamma: float | None = None,
-    inner: str = "auto",
+    inner: str | InnerSolver = "auto",
+    inner_tol: float | None = None,
     eta: float = 0.0,
 ) -> Solution:
     """Solve (B) by LP-ADMM.
@@ -75,7 +78,7 @@ def lp_admm(
     tol : float
         Wanted duality gap.
     monitor : Monitor
-        Told at every look at the gap.
+        Receives the iterations.
     max_iter : int
         Limit on iterations.
     start : Result, optional
@@ -85,17 +88,19 @@ def lp_admm(
     gamma : float, optional
         Growth of ρ per iteration as in the paper (its experiments: ``rho=0.001, gamma=1.05``);
         1 keeps it constant; None lets it follow the residuals, within bounds.
-    inner : str
-        Solver of (C): ``"auto"`` or a name in :data:`~drlogit.paper.ball_qp.INNER_SOLVERS`.
+    inner : str or callable
+        Solver of (C): ``"auto"``, a name in :data:`~drlogit.paper.ball_qp.INNER_SOLVERS`, or a
+        function ``inner(H, c, ball, start, tol)`` that returns θ.
+    inner_tol : float, optional
+        Gap of (C) at which the inner solver stops, 0 for rounding; None for 1e-4 of the last
+        squared residual.
     eta : float
         Weight η of linearised ADMM's term, in the units of the paper.
     """
-    check_penalty(rho, gamma)
-    if not (math.isfinite(eta) and eta >= 0.0):
-        raise ValueError(f"eta must be finite and >= 0, got {eta!r}")
-    beta_step, first = BetaStep.build(problem, inner), first_point(problem, start, rho)
-    weight = eta * problem.rows.n_samples
-    steps = lp_admm_steps(problem, lam, first, beta_step, gamma=gamma, eta=weight)
+    check_penalty(rho, gamma, eta)
+    beta_step = BetaStep.build(problem, inner, inner_tol)
+    first, weight = first_point(problem, start, rho), eta * problem.rows.n_samples
+    steps = lp_admm_iteration(problem, lam, first, beta_step, gamma=gamma, eta=weight)
     return fixed_lambda.run(
         problem, lam, steps, tol=tol, monitor=monitor, max_iter=max_iter, warm=start is not None
     )
@@ -118,7 +123,7 @@ def linearized_admm(
     return lp_admm(problem, eta=eta, max_iter=max_iter, **options)
 
 
-def lp_admm_steps(
+def lp_admm_iteration(
     problem: Problem,
     lam: float,
     first: AdmmStart,
@@ -126,16 +131,20 @@ def lp_admm_steps(
     *,
     gamma: float | None = None,
     eta: float = 0.0,
+    endless_growth: bool = False,
 ) -> Iterator[FixedLambdaStep]:
-    """The iterates of Algorithm 1, without end; ``eta`` per unit of sample weight."""
+    """The iterates of Algorithm 1, without end; ``eta`` per unit of sample weight.
+
+    With ``endless_growth`` ρ grows up to :data:`LARGEST_PENALTY`, as published.
+    """
     rows, kink = problem.rows, problem.cost.kink(lam)
-    penalty = _Penalty(first.rho, gamma)
+    penalty = _Penalty(first.rho, gamma, endless_growth)
     beta, residual = first.beta, math.inf
     state, (target,) = rows.run(_first_target, first.state, penalty.now)
     while True:
         rho = penalty.now
         # β-step: the inner problem (C), optimality (4.1)
-        beta = beta_step(target, lam, beta, inner_tolerance(residual))
+        beta = beta_step(target, lam, beta, residual)
         # μ-step: linearised, then shrunk, optimality (4.2); w-step; all in one pass
         before = state
         state, sums = rows.run(_sample_step, state, beta, rho, penalty.next, kink, eta)
@@ -145,33 +154,56 @@ def lp_admm_steps(
         penalty.advance((residual / margins, rho * move / multipliers))
 
 
+#: From this ρ on, per unit of sample weight, an iteration moves no margin by more than 2e-8.
+_FROZEN_PENALTY = 1e8
+
+#: The largest ρ, per unit of sample weight: there rounding in the margins is as large as what the
+#: multipliers are known to, and nothing moves any more.
+LARGEST_PENALTY = 1e12
+
+
 class _Penalty:
     """The penalty of this iteration and of the next, per unit of sample weight.
 
-    With ``gamma``: geometric growth, as in the paper.  Without: relative residual balancing
-    (Wohlberg 2017), never below the proven range, by at most a factor 4 and at iterations 10,
-    20, 40, … only: the penalty is constant for ever longer, as the theory for constant ρ asks.
+    With ``gamma``: geometric growth, as in the paper; up to the largest value if the growth is
+    ``endless``, else until the iterates are frozen.  Without, and after that: relative residual
+    balancing (Wohlberg 2017), never below the proven range, by at most a factor 4 and at iterations
+    10, 20, 40, … only.  So the penalty is constant for longer and longer, as the theory for
+    constant ρ requires.
     """
 
-    def __init__(self, rho: float | None, gamma: float | None) -> None:
+    def __init__(self, rho: float | None, gamma: float | None, endless: bool) -> None:
         self.now = 1.0 if rho is None else rho
-        self.next = self.now * (gamma or 1.0)
         self._gamma = gamma
+        self._largest = LARGEST_PENALTY if endless else _FROZEN_PENALTY
+        self._endless = endless
         self._k, self._change = 0, 10
+        self.next = self._grown() if gamma is not None else self.now
 
     def advance(self, residuals: tuple[float, float]) -> None:
         """Go to the next iteration; the primal and the dual residual are those of the last."""
         self.now = self.next
-        self._k += 1
         if self._gamma is not None:
-            self.next = self.now * self._gamma
-        elif self._k == self._change:
+            self.next = self._grown()
+            return
+        self._k += 1
+        if self._k == self._change:
             self._change *= 2
             primal, dual = residuals
             ratio = primal / max(dual, 1e-300)
             if not 0.2 <= ratio <= 5.0:
                 factor = min(max(math.sqrt(ratio), 0.25), 4.0)
                 self.next = max(self.now * factor, 1.01 * PROVEN_PENALTY)
+
+    def _grown(self) -> float:
+        assert self._gamma is not None
+        grown = self.now * self._gamma
+        if grown <= self._largest or self._gamma == 1.0:
+            return grown
+        if not self._endless:
+            self._gamma = None
+            return 1.0
+        return max(self.now, self._largest)
 
 
 def _first_target(

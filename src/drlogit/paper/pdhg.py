@@ -51,12 +51,12 @@ def pdhg(
     Parameters are those of :func:`~drlogit.paper.lp_admm.lp_admm`.
     """
     return fixed_lambda.run(
-        problem, lam, pdhg_steps(problem, lam, start), _shares, tol=tol, monitor=monitor,
+        problem, lam, pdhg_iteration(problem, lam, start), _shares, tol=tol, monitor=monitor,
         max_iter=max_iter, warm=start is not None,
     )  # fmt: skip
 
 
-def pdhg_steps(
+def pdhg_iteration(
     problem: Problem, lam: float, start: Result | None = None, sigma: float | None = None
 ) -> Iterator[FixedLambdaStep]:
     """The iterates, without end."""

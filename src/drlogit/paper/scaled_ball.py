@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from ..problem.problem import Problem
 from ..rows.arrays import FloatArray
-from .admm import gram
-from .ball_qp import Quadratic
+from .admm import gram, normal_product
+from .ball_qp import DENSE_LIMIT, Quadratic
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,11 @@ class ScaledBall:
     @cached_property
     def curvature(self) -> float:
         """``λ_max(ZᵀWZ)`` in these coordinates."""
-        return Quadratic(gram(self.problem) * np.outer(self.scale, self.scale)).largest_eigenvalue
+        if self.scale.size <= DENSE_LIMIT:
+            matrix = gram(self.problem) * np.outer(self.scale, self.scale)
+            return Quadratic(matrix).largest_eigenvalue
+        product = partial(_scaled_product, self.problem, self.scale)
+        return Quadratic(None, product, self.scale.size).largest_eigenvalue
 
     def radius(self, lam: float) -> float:
         """Euclidean radius of the ball; free coefficients count as of size one."""
@@ -57,3 +61,7 @@ class ScaledBall:
     def size(self, gradient: FloatArray) -> float:
         """Euclidean length of the gradient in θ."""
         return float(np.linalg.norm(self.scale * gradient))
+
+
+def _scaled_product(problem: Problem, scale: FloatArray, v: FloatArray) -> FloatArray:
+    return scale * normal_product(problem, scale * v)

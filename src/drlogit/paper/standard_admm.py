@@ -32,7 +32,8 @@ from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.reductions import Sum
 from . import fixed_lambda
-from .admm import AdmmStart, BetaStep, check_penalty, first_point, inner_tolerance
+from .admm import AdmmStart, BetaStep, check_penalty, first_point
+from .ball_qp import InnerSolver
 from .fixed_lambda import FixedLambdaStep
 
 #: Semi-smooth Newton: the largest gradient it leaves, and the steps it may take.
@@ -50,7 +51,8 @@ def standard_admm(
     start: Result | None = None,
     rho: float | None = None,
     sigma: float = 1.0,
-    inner: str = "auto",
+    inner: str | InnerSolver = "auto",
+    inner_tol: float | None = None,
 ) -> Solution:
     """Solve (B) by the standard two-block ADMM.
 
@@ -58,20 +60,25 @@ def standard_admm(
     ----------
     sigma : float
         Length of the multipliers' step, between 0 and (1+√5)/2.
-    problem, lam, tol, monitor, max_iter, start, rho, inner
+    problem, lam, tol, monitor, max_iter, start, rho, inner, inner_tol
         As in :func:`~drlogit.paper.lp_admm.lp_admm`.
     """
     check_penalty(rho)
-    if not 0.0 < sigma < 0.5 * (1.0 + math.sqrt(5.0)):
-        raise ValueError(f"sigma must be between 0 and 1.618, got {sigma!r}")
-    first = first_point(problem, start, rho)
-    steps = standard_admm_steps(problem, lam, first, BetaStep.build(problem, inner), sigma=sigma)
+    check_sigma(sigma)
+    first, beta_step = first_point(problem, start, rho), BetaStep.build(problem, inner, inner_tol)
+    steps = standard_admm_iteration(problem, lam, first, beta_step, sigma=sigma)
     return fixed_lambda.run(
         problem, lam, steps, tol=tol, monitor=monitor, max_iter=max_iter, warm=start is not None
     )
 
 
-def standard_admm_steps(
+def check_sigma(sigma: float) -> None:
+    """``ValueError`` for a step of the multipliers that does not converge."""
+    if not 0.0 < sigma < 0.5 * (1.0 + math.sqrt(5.0)):
+        raise ValueError(f"sigma must be between 0 and 1.618, got {sigma!r}")
+
+
+def standard_admm_iteration(
     problem: Problem, lam: float, first: AdmmStart, beta_step: BetaStep, *, sigma: float = 1.0
 ) -> Iterator[FixedLambdaStep]:
     """The iterates of Algorithm 3, without end."""
@@ -81,7 +88,7 @@ def standard_admm_steps(
     state, (target,) = rows.run(_first_state, first.state, rho, kink)
     while True:
         # x-step: the inner problem (C)
-        beta = beta_step(target, lam, beta, inner_tolerance(residual))
+        beta = beta_step(target, lam, beta, residual)
         # (y, z)-step by semi-smooth Newton; u- and v-step
         before = state
         state, (target, gap) = rows.run(_sample_step, state, beta, rho, sigma, kink)

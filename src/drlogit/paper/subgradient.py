@@ -45,12 +45,12 @@ def subgradient(
     Parameters are those of :func:`~drlogit.paper.lp_admm.lp_admm`.
     """
     return fixed_lambda.run(
-        problem, lam, subgradient_steps(problem, lam, start), _shares, tol=tol, monitor=monitor,
+        problem, lam, subgradient_iteration(problem, lam, start), _shares, tol=tol, monitor=monitor,
         max_iter=max_iter, warm=start is not None,
     )  # fmt: skip
 
 
-def subgradient_steps(
+def subgradient_iteration(
     problem: Problem, lam: float, start: Result | None = None
 ) -> Iterator[FixedLambdaStep]:
     """The best iterate so far after each iteration, without end."""

@@ -130,6 +130,11 @@ class Monitor:
         self._paused = 0.0
 
     @property
+    def listening(self) -> bool:
+        """Whether a callback or a table wants every iteration."""
+        return self._callback is not None or self._verbose > 0
+
+    @property
     def elapsed(self) -> float:
         """Solver seconds since the start."""
         return time.perf_counter() - self._started - self._paused
@@ -145,7 +150,7 @@ class Monitor:
     ) -> bool:
         """Record one iteration; True if the callback wants to stop.
 
-        ``better_bound`` works out a bound above ``dual_objective`` for who looks at it.
+        ``better_bound`` computes a bound above ``dual_objective`` if a callback asks for it.
         """
         now = time.perf_counter()
         elapsed = now - self._started - self._paused

@@ -1,0 +1,398 @@
+"""The first-order framework of Li, Huang and So (2019), as published, and a sound variant of it:
+
+    minimise  q(λ)  over  0 ≤ λ ≤ 0.2785/ε,    q(λ) = min over β of the objective of (P) at λ
+
+*Published*: golden section over λ (Algorithm 2); at each λ, LP-ADMM (Algorithm 1) from the same
+start, with ``ρ_{k+1} = γ ρ_k``, until ``‖Ax^k - y^k‖₂ ≤ 1e-6``.
+
+That rule does not imply optimality.  The w-step gives ``‖Ax^k - y^k‖ = ‖w^k - w^{k-1}‖/ρ_k``, and w
+is bounded, so a growing ρ makes the residual small wherever the iterates are.  The iterates freeze,
+and golden section turns inexact values into a wrong λ.  Therefore every result is certified, and a
+warning states the gap where it is too large.
+
+*Sound*: LP-ADMM with a balanced penalty, a search on the derivative of q, and the certified gap as
+the stop (``lambda_search``).
+
+Deviations of the published variant from the listings:
+
+* Algorithm 2 lists four subproblems per step.  The values at the ends are never used.  One of the
+  two interior points is an interior point of the next step too, so ``reuse`` solves one new
+  subproblem per step, as the released code does.  This requires the exact golden ratio for the
+  listed r = 0.618; without ``reuse`` r is 0.618 and both are solved.
+* The listings leave "converge" and the start open.  The bracket ends at 1e-6 as in the released
+  code; the start is zero.
+* Safeguards: ρ stops growing at 1e12/N and the subproblem ends there; a subproblem also ends at
+  ``max_iter``.  In both cases its value is that of β alone, because μ need not be close to Zβ.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from ..dual.certify import Certificate, certify
+from ..engine.pair import interior_point
+from ..problem.problem import Problem
+from ..problem.result import Monitor, Result, Status
+from ..rows.arrays import FloatArray
+from ..rows.interface import State
+from ..rows.threads import single_threaded_blas
+from .admm import AdmmStart, BetaStep, check_penalty
+from .ball_qp import InnerSolver
+from .fixed_lambda import FixedLambdaStep, cut_of
+from .iterators import (
+    PAPER_GAMMA,
+    PAPER_RHO,
+    PaperIterate,
+    PaperStart,
+    paper_iterate,
+    plain_problem,
+    published_inner,
+    starting_point,
+)
+from .lambda_search import lambda_search
+from .lp_admm import LARGEST_PENALTY, lp_admm_iteration
+
+#: Proposition 3.1 as printed: λ* ≤ 0.2785/ε.
+_LAMBDA_CONSTANT = 0.2785
+
+#: r of Algorithm 2, and the ratio that it rounds.
+_LISTED_RATIO, _GOLDEN_RATIO = 0.618, 0.5 * (math.sqrt(5.0) - 1.0)
+
+
+class ResidualRuleWarning(UserWarning):
+    """The published stopping rule was met away from the optimum."""
+
+
+class Subproblem(NamedTuple):
+    """One run of LP-ADMM within the framework."""
+
+    lam: float
+    value: float  # q(λ) as the search sees it
+    n_iter: int
+    residual: float
+    ended: str  # by the rule: "residual"; else "frozen", "max_iter" or "callback"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FrameworkResult(Result):
+    """A certified :class:`~drlogit.Result`, and how the framework got there.
+
+    ``lam`` and ``objective`` are those that the framework ends with; ``objective`` is the
+    worst-case loss of the coefficients at that λ.  ``info["cpu_seconds"]`` is the processor time of
+    the search alone, without callbacks, trace and certificate.
+
+    Attributes
+    ----------
+    subproblems
+        The runs of LP-ADMM, in order (published variant).
+    iterates
+        All iterates of all runs.  Their vectors β, μ, w are there with ``keep_vectors=True``.
+    """
+
+    subproblems: tuple[Subproblem, ...] = ()
+    iterates: tuple[PaperIterate, ...] = ()
+
+
+def framework(
+    X: Any,
+    y: Any,
+    epsilon: float,
+    kappa: float,
+    *,
+    variant: str = "published",
+    rho: float | None = None,
+    gamma: float | None = None,
+    inner: str | InnerSolver = "auto",
+    inner_tol: float | None = None,
+    start: PaperStart | None = None,
+    random_state: Any = None,
+    residual_tol: float = 1e-6,
+    bracket_tol: float = 1e-6,
+    reuse: bool = True,
+    max_iter: int = 100_000,
+    tol: float = 1e-6,
+    callback: Callable[[PaperIterate], Any] | None = None,
+    keep_vectors: bool = False,
+    **model: Any,
+) -> FrameworkResult:
+    """Algorithm 2 over Algorithm 1, as published or in a sound variant.
+
+    Parameters
+    ----------
+    X, y, epsilon, kappa
+        The problem, as in :func:`drlogit.solve`; ``epsilon`` must be positive.
+    variant : {"published", "sound"}
+        ``"published"``: growing ρ, the rule ``‖Ax - y‖ ≤ residual_tol``, golden section.
+        ``"sound"``: balanced ρ, search on the derivative of q, until the gap is within ``tol``.
+    rho : float, optional
+        The penalty ρ₀; None for the paper's 0.001 (sound: 1/N).
+    gamma : float, optional
+        The growth γ ≥ 1 of ρ per iteration, 1 for a constant penalty; None for the paper's 1.05
+        (sound: a penalty that follows the residuals).
+    inner, inner_tol
+        Solver of the β-step (C) and its tolerance, as in :func:`lp_admm_steps`; in the sound
+        variant ``"auto"`` is the fastest.
+    start, random_state
+        ``"zeros"``, ``"ones"``, ``"random"`` or ``(x0, y0, w0)``, as in :func:`lp_admm_steps`.  The
+        published variant starts every subproblem there, from zeros if None; the sound one only the
+        first, from the null model if None.
+    residual_tol : float
+        Published variant: a subproblem ends when ``‖Ax^k - y^k‖₂`` is at most this.
+    bracket_tol : float
+        Published variant: the search ends when the bracket of λ is at most this wide.
+    reuse : bool
+        Published variant: whether one of the two interior points is that of the last step; the
+        search then solves one new subproblem per step instead of two.
+    max_iter : int
+        Limit on iterations of one subproblem (sound: of all together).
+    tol : float
+        The gap up to which the result counts as optimal; a larger one gives a
+        :class:`ResidualRuleWarning`.
+    callback : callable, optional
+        Called with a :class:`PaperIterate` after every iteration; True stops the run.
+    keep_vectors : bool
+        Whether ``iterates`` keep β, μ and w: 2N + n numbers for each iteration.
+    **model
+        ``norm``, ``feature_costs``, ``sample_weight``, ``fit_intercept`` (False unless given) and
+        ``n_jobs``, as in :func:`drlogit.solve`.
+
+    Returns
+    -------
+    FrameworkResult
+        With the certified gap of what the framework ends with.
+    """
+    started = time.perf_counter()
+    for name, value in (
+        ("residual_tol", residual_tol), ("bracket_tol", bracket_tol), ("tol", tol),
+    ):  # fmt: skip
+        if not (math.isfinite(value) and value > 0.0):
+            raise ValueError(f"{name} must be finite and > 0, got {value!r}")
+    if max_iter < 1:
+        raise ValueError(f"max_iter must be a positive integer, got {max_iter!r}")
+    if variant not in ("published", "sound"):
+        raise ValueError(f"variant must be 'published' or 'sound', got {variant!r}")
+    check_penalty(rho, gamma)
+    problem = plain_problem(X, y, {"epsilon": epsilon, "kappa": kappa, **model})
+    if problem.epsilon == 0.0:
+        raise ValueError("epsilon must be > 0: at 0 there is no bound on λ to search within, got 0")
+    recorder = _Recorder(problem, callback, keep_vectors)
+    with single_threaded_blas(problem.rows.n_nonzeros, problem.rows.n_columns):
+        if variant == "sound":
+            first = None if start is None else starting_point(problem, start, random_state, rho)
+            solution = lambda_search(
+                problem, tol=tol, monitor=Monitor(), max_iter=max_iter, start=first, rho=rho,
+                gamma=gamma, inner=inner, inner_tol=inner_tol, observe=recorder,
+            )  # fmt: skip
+            recorder.stop_clock()
+            found = certify(problem, solution.coefficients, point=solution.point, tol=tol)
+            status = solution.status.judged(found.gap, tol)
+            return recorder.result(
+                solution.coefficients, found.lam, found, status, started, solution.info
+            )
+        run = _Published(
+            problem,
+            BetaStep.build(problem, published_inner(inner, problem), inner_tol),
+            starting_point(
+                problem, start or "zeros", random_state, PAPER_RHO if rho is None else rho
+            ),
+            PAPER_GAMMA if gamma is None else gamma,
+            residual_tol, max_iter, recorder,
+        )  # fmt: skip
+        status = Status.OPTIMAL  # by its own rule; the certificate decides
+        try:
+            upper = _LAMBDA_CONSTANT / problem.epsilon
+            golden_section(run.value, upper, tol=bracket_tol, reuse=reuse)
+        except _StoppedError:
+            status = Status.STOPPED
+        recorder.stop_clock()
+        assert run.best is not None, "there is at least one subproblem"
+        lam, step = run.best
+        found = _certificate(problem, lam, step, tol)
+    if status is Status.OPTIMAL and any(run.ended == "max_iter" for run in run.subproblems):
+        status = Status.MAX_ITER
+    status = status.judged(found.gap, tol)
+    info = {"lambdas": [run.lam for run in run.subproblems], "lambda_search": "golden"}
+    result = recorder.result(step.beta, lam, found, status, started, info)
+    if status is Status.UNPROVEN:
+        _warn(result, residual_tol)
+    return replace(result, subproblems=tuple(run.subproblems))
+
+
+def golden_section(
+    q: Callable[[float], float], upper: float, *, tol: float = 1e-6, reuse: bool = True
+) -> tuple[float, float]:
+    """Algorithm 2: golden-section search for the minimum of q on [0, upper].
+
+    Parameters
+    ----------
+    q : callable
+        A convex function, ``LP-ADMM(λ)`` in the paper.
+    upper : float
+        λᵁ.
+    tol : float
+        Width of the bracket at which the search ends.
+    reuse : bool
+        Whether to take one interior point from the last step, so that a step needs one new value
+        of q; without, r is 0.618 as listed and a step needs two.
+
+    Returns
+    -------
+    tuple
+        The better of the last two interior points, and the value there.
+    """
+    r = _GOLDEN_RATIO if reuse else _LISTED_RATIO
+    lam1, lam4 = 0.0, upper
+    lam2, lam3 = r * lam1 + (1.0 - r) * lam4, (1.0 - r) * lam1 + r * lam4
+    q2, q3 = q(lam2), q(lam3)
+    while lam4 - lam1 > max(tol, 1e-14 * upper):
+        smaller = q2 < q3
+        if smaller:
+            lam4, lam3, q3 = lam3, lam2, q2
+        else:
+            lam1, lam2, q2 = lam2, lam3, q3
+        if smaller or not reuse:
+            lam2 = r * lam1 + (1.0 - r) * lam4
+            q2 = q(lam2)
+        if not smaller or not reuse:
+            lam3 = (1.0 - r) * lam1 + r * lam4
+            q3 = q(lam3)
+    return (lam2, q2) if q2 < q3 else (lam3, q3)
+
+
+class _StoppedError(Exception):
+    """The callback asked to stop."""
+
+
+@dataclass(eq=False)
+class _Recorder:
+    """Trace and callback; the clock stands still meanwhile."""
+
+    problem: Problem
+    callback: Callable[[PaperIterate], Any] | None
+    keep_vectors: bool
+    iterates: list[PaperIterate] = field(default_factory=list)
+    seconds: tuple[float, float] = (0.0, 0.0)  # processor and wall, when the clock was stopped
+
+    def __post_init__(self) -> None:
+        self._started = time.process_time(), time.perf_counter()
+        self._aside = [0.0, 0.0]
+
+    def __call__(self, lam: float, step: FixedLambdaStep) -> bool:
+        """Record an iterate; True if the callback wants to stop."""
+        now = time.process_time(), time.perf_counter()
+        known = self.iterates[-1] if self.iterates else None
+        k = known.k + 1 if known is not None and known.lam == lam else 1
+        iterate = paper_iterate(self.problem, lam, k, step)
+        kept = iterate if self.keep_vectors else replace(iterate, problem=None, step=None)
+        self.iterates.append(kept)
+        stop = self.callback is not None and self.callback(iterate) is True
+        self._aside[0] += time.process_time() - now[0]
+        self._aside[1] += time.perf_counter() - now[1]
+        return stop
+
+    def stop_clock(self) -> None:
+        """The search is over."""
+        now = time.process_time(), time.perf_counter()
+        cpu, wall = (t - s - a for t, s, a in zip(now, self._started, self._aside, strict=True))
+        self.seconds = cpu, wall
+
+    def result(
+        self,
+        beta: FloatArray,
+        lam: float,
+        found: Certificate,
+        status: Status,
+        started: float,
+        info: dict[str, Any],
+    ) -> FrameworkResult:
+        """The result with its certificate and the trace."""
+        coef, intercept = self.problem.split(beta)
+        return FrameworkResult(
+            coef=coef,
+            intercept=intercept,
+            lam=lam,
+            objective=found.primal,
+            dual_objective=found.dual,
+            gap=found.gap,
+            dual=found.dual_point(self.problem),
+            status=status,
+            n_iter=len(self.iterates),
+            solver="lp-admm",
+            setup_time=self._started[1] - started,
+            solve_time=self.seconds[1],
+            trace=Monitor().trace,
+            info={**info, "cpu_seconds": self.seconds[0]},
+            ball=self.problem.ball,
+            iterates=tuple(self.iterates),
+        )
+
+
+@dataclass(eq=False)
+class _Published:
+    """LP-ADMM at any λ by the published rules."""
+
+    problem: Problem
+    beta_step: BetaStep
+    first: AdmmStart
+    gamma: float
+    residual_tol: float
+    max_iter: int
+    recorder: _Recorder
+    subproblems: list[Subproblem] = field(default_factory=list)
+    best: tuple[float, FixedLambdaStep] | None = None
+    least: float = math.inf
+
+    def value(self, lam: float) -> float:
+        """``q(λ)`` by Algorithm 1."""
+        steps = lp_admm_iteration(
+            self.problem, lam, self.first, self.beta_step, gamma=self.gamma, endless_growth=True
+        )
+        for k, step in enumerate(steps, start=1):
+            ended = ""
+            if self.recorder(lam, step):
+                ended = "callback"
+            elif step.residual <= self.residual_tol:
+                ended = "residual"
+            elif step.rho >= LARGEST_PENALTY and self.gamma > 1.0:
+                ended = "frozen"
+            elif k >= self.max_iter:
+                ended = "max_iter"
+            if ended:
+                break
+        value = self.problem.epsilon * lam + self.recorder.iterates[-1].F
+        if ended != "residual":
+            value = self.problem.objective(step.beta, lam)
+        self.subproblems.append(Subproblem(lam, value, k, step.residual, ended))
+        if value < self.least or self.best is None:
+            self.best, self.least = (lam, step), value
+        if ended == "callback":
+            raise _StoppedError
+        return value
+
+
+def _certificate(problem: Problem, lam: float, step: FixedLambdaStep, tol: float) -> Certificate:
+    """Objective at λ, and the best bound: that of the iterate, or of an exact solution."""
+    objective = problem.objective(step.beta, lam)
+    shares: State = cut_of(problem, lam, step).shares
+    found = certify(problem, step.beta, point=shares, tol=tol)
+    if objective - found.dual > tol:
+        exact = interior_point(problem, tol=0.1 * tol, monitor=Monitor())
+        other = certify(problem, exact.coefficients, point=exact.point, tol=0.1 * tol)
+        found = max(found, other, key=lambda each: each.dual)
+    return Certificate(objective, min(found.dual, objective), lam, found.point)
+
+
+def _warn(result: FrameworkResult, residual_tol: float) -> None:
+    warnings.warn(
+        f"the published rule ‖Ax - y‖ <= {residual_tol:g} ended at λ = {result.lam:.4g} with a "
+        f"worst-case loss of {result.objective:.6g}, which is {result.gap:.2g} above the certified "
+        f"lower bound {result.dual_objective:.6g}: a growing penalty makes the residual small "
+        "whether or not the point is optimal; variant='sound' stops on the gap",
+        ResidualRuleWarning,
+        stacklevel=3,
+    )
