@@ -30,20 +30,27 @@ from ..rows.arrays import FloatArray, IndexArray
 
 
 class Curve(NamedTuple):
-    """A piecewise linear function of the radius, with a slope after its last corner."""
+    """A piecewise linear, rising function of the radius, with a slope after its last corner."""
 
     radii: FloatArray
     values: FloatArray
     slope: float = 0.0
 
     def at(self, radii: FloatArray | float) -> FloatArray:
+        """The value at each radius."""
         beyond = np.maximum(radii - self.radii[-1], 0.0)
         return np.asarray(np.interp(radii, self.radii, self.values) + self.slope * beyond)
 
     def radius_of(self, value: float) -> float:
-        """The radius at which a rising curve reaches a value; inf if it never does."""
-        reached = self.values[-1] >= value
-        return float(np.interp(value, self.values, self.radii)) if reached else math.inf
+        """The least radius at which the curve reaches a value; inf if it never does."""
+        k = int(np.searchsorted(self.values, value))
+        if k == 0:
+            return 0.0
+        if k < self.values.size:
+            (r, s), (v, w) = self.radii[k - 1 : k + 1], self.values[k - 1 : k + 1]
+            return float(r + (s - r) * ((value - v) / (w - v)))
+        above = value - float(self.values[-1])
+        return float(self.radii[-1]) + above / self.slope if self.slope > 0.0 else math.inf
 
 
 class Breakpoints(NamedTuple):
