@@ -15,13 +15,15 @@ Flips of labels are one breakpoint per sample, ``(u/κ, κ, u)``; domains give s
 (:mod:`drlogit.problem.domain_loss`), and so do several classes, the upper hull of the lines
 ``s_y - s_k - κ(k) λ``: :meth:`Breakpoints.in_order` takes whatever a model of the samples lists.
 
-Errors are a knapsack, too, with one item per sample: what it costs to bring it across the boundary
-(:meth:`Breakpoints.by_cost`).
+So is every other number that has finitely many values per sample, such as the cost of a decision:
+each value is an option with a cost and a gain, and the edges of the upper hull of the options are
+the breakpoints (:meth:`Breakpoints.of_hulls`).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,13 +77,44 @@ class Breakpoints(NamedTuple):
         return found._at(np.argsort(-found.rate, kind="stable"))
 
     @classmethod
-    def by_cost(cls, costs: FloatArray, some: IndexArray) -> Breakpoints:
-        """One for each of some samples that has a finite cost, with a gain of one."""
-        some = some[np.isfinite(costs[some])]
-        cost, as_it_is = costs[some], np.zeros(some.size, dtype=np.intp)
-        with np.errstate(divide="ignore", over="ignore"):
-            rate = 1.0 / cost
-        return cls.in_order(some, rate, cost, np.ones(some.size), as_it_is, as_it_is - 1)
+    def of_hulls(
+        cls, costs: FloatArray, gains: FloatArray, some: IndexArray, pieces: IndexArray,
+        least: float = 0.0,
+    ) -> Breakpoints:  # fmt: skip
+        """The edges of the upper hulls of options, down to a least rate; not yet in order.
+
+        ``costs`` and ``gains`` have a row for each option, which is one of the ``pieces``, and a
+        column for each sample in ``some``.  Staying as it is costs and gains nothing.
+        """
+        cost, gain = np.zeros((2, some.size))  # where each sample is on its hull
+        piece, last = np.zeros(some.size, dtype=np.intp), np.full(some.size, np.inf)
+        going, found = np.arange(some.size), []
+        for _ in pieces:
+            further, more = costs[:, going] - cost[going], gains[:, going] - gain[going]
+            worth = (more > 0.0) & (further > 0.0) & np.isfinite(further)
+            with np.errstate(over="ignore"):
+                rates = np.divide(more, further, out=np.full_like(more, -np.inf), where=worth)
+            option = rates.argmax(axis=0)
+            rate = rates[option, np.arange(going.size)]
+            on = np.flatnonzero((rate > 0.0) & (rate >= least))
+            going, option = going[on], option[on]
+            # Rounding must not let a sample's later edge go before an earlier one.
+            last[going] = np.minimum(rate[on], last[going])
+            edges = last[going], further[option, on], more[option, on]
+            found.append((some[going], *edges, piece[going], pieces[option]))
+            cost[going], gain[going] = costs[option, going], gains[option, going]
+            piece[going] = pieces[option]
+            if not going.size:
+                break
+        return cls(*map(np.concatenate, zip(*found, strict=True)))
+
+    @classmethod
+    def joined(cls, parts: Iterable[Breakpoints]) -> Breakpoints:
+        """Those of several lots of samples in knapsack order."""
+        none, no = np.empty(0, dtype=np.intp), np.empty(0)
+        return cls.in_order(
+            *map(np.concatenate, zip((none, no, no, no, none, none), *parts, strict=True))
+        )
 
     def _at(self, places: IndexArray) -> Breakpoints:
         columns: tuple[Any, ...] = self
@@ -148,3 +181,20 @@ class Breakpoints(NamedTuple):
         sample, piece, mass = sample[kept], piece[kept], mass[kept]
         mass *= weights[sample] / np.bincount(sample, mass, minlength=weights.size)[sample]
         return sample, piece, mass, left
+
+
+class Envelopes(NamedTuple):
+    """A number of each sample, and what the adversary can make of it.
+
+    ``start`` is what the numbers are at no cost, the edges are those of all samples' hulls, and
+    ``slope`` is what moves without end gain per cost.
+    """
+
+    start: FloatArray
+    edges: Breakpoints
+    slope: float = 0.0
+
+    def curve(self, weights: FloatArray) -> Curve:
+        """The largest mean at every radius."""
+        start = float(weights @ self.start)
+        return self.edges.curve(weights, self.edges.gain, start, self.slope)
