@@ -31,16 +31,20 @@ if TYPE_CHECKING:
     from .robustness.guarantees import Guarantee, guarantee
     from .robustness.misclassification import MisclassificationBounds, misclassification_bounds
     from .robustness.worst_case import (
-        WorstCaseDistribution,
-        worst_case_distribution,
+        BreakingPoint,
+        WorstCase,
+        breaking_point,
+        worst_case,
         worst_case_loss,
     )
+    from .robustness.worst_distribution import WorstCaseDistribution, worst_case_distribution
     from .verification.verifying import Verification, verify
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Audit",
+    "BreakingPoint",
     "DRLogisticRegression",
     "DRLogisticRegressionCV",
     "DualPoint",
@@ -53,10 +57,12 @@ __all__ = [
     "Trace",
     "UnscaledDataWarning",
     "Verification",
+    "WorstCase",
     "WorstCaseDistribution",
     "__version__",
     "allowances",
     "audit",
+    "breaking_point",
     "datasets",
     "epsilon_max",
     "guarantee",
@@ -70,6 +76,7 @@ __all__ = [
     "to_onnx",
     "tolerances",
     "verify",
+    "worst_case",
     "worst_case_distribution",
     "worst_case_loss",
 ]
@@ -89,7 +96,8 @@ _HOMES = {
     "report.audits": "Audit audit",
     "robustness.guarantees": "Guarantee guarantee",
     "robustness.misclassification": "MisclassificationBounds misclassification_bounds",
-    "robustness.worst_case": "WorstCaseDistribution worst_case_distribution worst_case_loss",
+    "robustness.worst_case": "BreakingPoint WorstCase breaking_point worst_case worst_case_loss",
+    "robustness.worst_distribution": "WorstCaseDistribution worst_case_distribution",
     "verification.verifying": "Verification verify",
 }
 

@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from ..estimators.tolerances import Priced, allowed_by
 from ..problem.label_costs import StatedKappa, can_flip, kappa_text
 from ..robustness.adversary import Adversary
 from ..robustness.audited_models import AuditOutcome, AuditSample, ModelAudit, own_radius
-from ..robustness.feature_risk import budget, deviations
+from ..robustness.feature_risk import allowed_at, budget
 from ..robustness.fragile_samples import fragile_samples
 from ..robustness.misclassification import (
     CONFUSED,
@@ -68,7 +67,7 @@ def audit_data(report: AuditOutcome) -> dict[str, Any]:
         "radii": radii,
         "tables_at": np.searchsorted(radii, report.epsilons),
         "start": start,
-        "allowed": [_allowed(audit, radii) for audit in audits[: 1 if report.ball else None]],
+        "allowed": [allowed_at(audit, radii) for audit in audits[: 1 if report.ball else None]],
         "classes": [str(label) for label in audits[0].classes],
         "two_classes": len(audits[0].classes) == 2,
         "models": models,
@@ -176,22 +175,6 @@ def _broken(audits: list[Adversary]) -> list[dict[str, Any]]:
         median = float(cost[order][max(middle - 1, 0)]) if cost.size else math.inf
         found.append({"costs": grid, "shares": shares, "median": median})
     return found
-
-
-def _allowed(audit: Adversary, radii: FloatArray) -> list[list[str]]:
-    """What each radius allows to be wrong, in sentences."""
-    costs = audit.measured.costs
-    spread = deviations(audit)
-    columns = [
-        Priced(
-            feature.name,
-            float(costs[feature.columns[0]] * abs(feature.scale)),
-            feature.levels is not None,
-            float(spread[feature.columns[0]] / abs(feature.scale)) or None,
-        )
-        for feature in audit.features
-    ]
-    return [allowed_by(float(radius), audit.kappa, columns) for radius in radii]
 
 
 # --- flat records ---------------------------------------------------------------------------

@@ -17,7 +17,6 @@ move as numbers do: worst cases are upper bounds where they have domains.
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -28,6 +27,7 @@ from ..problem.label_costs import StatedKappa
 from ..problem.problem import Problem
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from .breakpoints import Breakpoints, Curve, Envelopes
+from .class_regions import lengths, reach_of_classes
 from .decisions import Decisions
 from .domain_moves import DomainMoves
 from .features import Feature
@@ -165,7 +165,8 @@ class Adversary:
         Decision d is for scores between the cuts d - 1 and d.
         """
         if len(self.classes) > 2:
-            decided, reach = self.predicted, self._reach_of_classes()
+            decided, b, cost = self.predicted, self.coefficients, self.problem.cost
+            reach = reach_of_classes(self.scores, b, self.pair_norms, cost)
         else:
             ends = np.concatenate([[-np.inf], cuts or (0.0,), [np.inf]])
             decided = np.searchsorted(ends[1:-1], self.scores[1])
@@ -180,19 +181,7 @@ class Adversary:
         gap = np.maximum(np.maximum(low - score, score - high), 0.0)
         if self.domain_moves is not None:
             return self.domain_moves.crossing_costs(gap, np.where(score > high, 1.0, -1.0))
-        return _length(gap, self.sensitivity)
-
-    def _reach_of_classes(self) -> FloatArray:
-        """What it costs to give each class the largest score, or less.
-
-        All of the other classes have to be passed; the furthest of them is a bound from below.
-        """
-        scores, norms = self.scores, self.pair_norms
-        reach = np.zeros_like(scores)
-        for k, j in itertools.permutations(range(len(scores)), 2):
-            np.maximum(reach[k], _length(np.maximum(scores[j] - scores[k], 0.0), norms[j, k]),
-                       out=reach[k])  # fmt: skip
-        return reach
+        return lengths(gap, self.sensitivity)
 
     @cached_property
     def predictions(self) -> Decisions:
@@ -233,7 +222,11 @@ class Adversary:
         """Those of all samples: corners of their hulls, one of each at a time, at most K - 1."""
         if self.domain_moves is not None:
             return self.domain_moves.breakpoints(self.scores[1], self.signs, self.flip_costs)
-        costs, gaps = self.label_costs, self.gaps
+        return self._label_hulls(self.gaps)
+
+    def _label_hulls(self, gaps: FloatArray) -> Breakpoints:
+        """The edges of hulls of labels that gain so much, down to what moves without end gain."""
+        costs = self.label_costs
         with np.errstate(invalid="ignore"):  # 0·∞, which is no corner
             worth = ((gaps > 0.0) & (gaps >= self.sensitivity * costs)).any(axis=0)
         some = np.flatnonzero(worth & (self.weights > 0.0))
@@ -293,14 +286,11 @@ class Adversary:
         """Log-losses, as the adversary can make them."""
         return Envelopes(self.losses, self.breakpoints, self.sensitivity)
 
+    @property
+    def least_loss_envelopes(self) -> Envelopes:
+        """Minus the log-losses, or more: a move gains at most ``L`` per unit of transport."""
+        return Envelopes(-self.losses, self._label_hulls(-self.gaps), self.sensitivity)
+
     def loss_curve(self, weights: FloatArray | None = None) -> Curve:
         """The worst-case log-loss at every radius; ``weights`` are others that sum to one."""
         return self.loss_envelopes.curve(self.weights if weights is None else weights)
-
-
-def _length(gap: FloatArray, rate: float) -> FloatArray:
-    """How far a score has to move, at a rate per unit of transport."""
-    if rate == 0.0:
-        return np.where(gap > 0.0, np.inf, 0.0)
-    with np.errstate(over="ignore"):
-        return np.asarray(gap / rate)

@@ -193,8 +193,25 @@ class Envelopes(NamedTuple):
     start: FloatArray
     edges: Breakpoints
     slope: float = 0.0
+    begins: IndexArray | None = None  # of decisions, the option that each sample begins with
 
     def curve(self, weights: FloatArray) -> Curve:
         """The largest mean at every radius."""
         start = float(weights @ self.start)
         return self.edges.curve(weights, self.edges.gain, start, self.slope)
+
+    def at_price(self, price: float) -> tuple[FloatArray, FloatArray]:
+        """What the adversary gets of each sample at a price, and what it pays for it."""
+        edges, size = self.edges, self.start.size
+        taken = edges.gain > price * edges.cost
+        sample, cost, gain = edges.sample[taken], edges.cost[taken], edges.gain[taken]
+        most = self.start + np.bincount(sample, gain - price * cost, minlength=size)
+        return most, np.asarray(np.bincount(sample, cost, minlength=size), dtype=np.float64)
+
+    def other_curve(self, weights: FloatArray, table: FloatArray) -> Curve:
+        """The mean of another table of labels and decisions, while this one is made the largest."""
+        assert self.begins is not None
+        edges, values = self.edges, table.ravel()
+        before = np.where(edges.before > 0, edges.before - 1, self.begins[edges.sample])
+        changes = values[edges.after - 1] - values[before]
+        return edges.curve(weights, changes, float(weights @ values[self.begins]))

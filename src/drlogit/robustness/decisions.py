@@ -18,7 +18,9 @@ free: the bounds hold whatever the model does there.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -53,31 +55,59 @@ class Decisions:
         Piece ``1 + k·D + d`` is the option of the label k and the decision d.
         """
         start, found = self.values(table), []
-        state = self.label * self.n_decisions + self.decided
-        for here, value in enumerate(table.flat):
-            pays = np.flatnonzero(table > value)
-            if not pays.size:
-                continue
+        begins = self._state.copy()
+        for value, pays, members in self._changes(table):
             k, d = np.divmod(pays, self.n_decisions)
-            members = np.flatnonzero((state == here) & (self.weights > 0.0))
             for first in range(0, members.size, _LOT):
                 some = members[first : first + _LOT]
                 costs = self.label_costs[np.ix_(k, some)] + self.reach[np.ix_(d, some)]
                 gains = np.broadcast_to((table.ravel()[pays] - value)[:, None], costs.shape)
                 # On a border the best of the free options is where a sample begins.
-                free = np.where(costs == 0.0, gains, 0.0).max(axis=0)
-                start[some] += free
-                found.append(Breakpoints.of_hulls(costs, gains - free, some, 1 + pays))
-        return Envelopes(start, Breakpoints.joined(found))
+                free = np.where(costs == 0.0, gains, 0.0)
+                if free.any():
+                    gained = free.max(axis=0)
+                    begins[some] = np.where(gained > 0.0, pays[free.argmax(axis=0)], begins[some])
+                    start[some] += gained
+                    gains = gains - gained
+                found.append(Breakpoints.of_hulls(costs, gains, some, 1 + pays))
+        return Envelopes(start, Breakpoints.joined(found), begins=begins)
 
-    def at_price(self, table: FloatArray, price: float) -> tuple[FloatArray, FloatArray]:
-        """``R(γ)`` of each sample, and the cost of the option that attains it."""
-        most, cost = np.full((2, self.label.size), -np.inf)
-        for k, costs in enumerate(self.label_costs):
-            for d, reach in enumerate(self.reach):
-                paid = costs + reach
-                value = table[k, d] - price * paid
-                better = value > most
-                np.copyto(most, value, where=better)
-                np.copyto(cost, paid, where=better)
-        return most, cost
+    def paying(self, table: FloatArray, price: float) -> IndexArray:
+        """Samples for which some option is worth a price."""
+        found = [np.empty(0, dtype=np.intp)]
+        for value, pays, members in self._changes(table):
+            worth = np.zeros(members.size, dtype=bool)
+            for option in pays:
+                k, d = divmod(int(option), self.n_decisions)
+                limit = (float(table[k, d]) - value) / price if price > 0.0 else np.inf
+                worth |= self.label_costs[k, members] + self.reach[d, members] < limit
+            found.append(members[worth])
+        return np.concatenate(found)
+
+    def _changes(self, table: FloatArray) -> Iterator[tuple[float, IndexArray, IndexArray]]:
+        """What samples of one label and decision count for, options that are more, the samples."""
+        for members in self._members:
+            value = float(table.ravel()[self._state[members[0]]])
+            pays = np.flatnonzero(table > value)
+            if pays.size:
+                yield value, pays, members
+
+    @cached_property
+    def _state(self) -> IndexArray:
+        """The option that each sample is at."""
+        return np.asarray(self.label * self.n_decisions + self.decided)
+
+    @cached_property
+    def _members(self) -> list[IndexArray]:
+        """Samples that weigh something, by where they are."""
+        size = len(self.label_costs) * self.n_decisions
+        heavy = self.weights > 0.0
+        lots = (np.flatnonzero((self._state == here) & heavy) for here in range(size))
+        return [members for members in lots if members.size]
+
+    def some(self, samples: IndexArray) -> Decisions:
+        """The same about some samples."""
+        return Decisions(
+            self.label[samples], self.decided[samples], self.label_costs[:, samples],
+            self.reach[:, samples], self.weights[samples],
+        )  # fmt: skip

@@ -26,6 +26,8 @@ from ..rows.arrays import FloatArray, IndexArray
 from .adversary import Adversary
 from .audit_problem import audit_problem
 from .breakpoints import Curve
+from .extremes import Extremes
+from .metrics import metric_of
 
 #: Classes whose confusion is shown: a table of more columns fits no page.
 CONFUSED = 10
@@ -85,11 +87,10 @@ sample_weight
         feature_costs=feature_costs, categories=categories, bounds=bounds, space=space,
         sample_weight=sample_weight,
     )  # fmt: skip
-    radius = audit.problem.epsilon
-    found = MisclassificationBounds(
-        float(best_error(audit).at(radius)), float(worst_error(audit).at(radius))
-    )
-    found.exact = audit.exact_crossings
+    asked = Extremes(audit, metric_of(audit, "error"))
+    best, worst = (asked.end(sign, audit.problem.epsilon) for sign in (-1.0, 1.0))
+    found = MisclassificationBounds(best, worst)
+    found.exact = asked.is_exact(1.0)
     return found
 
 
@@ -115,23 +116,12 @@ def confusion(audit: Adversary) -> FloatArray:
 
 def worst_confusions(audit: Adversary, radii: FloatArray) -> FloatArray:
     """The same in the worst case for the error, at each radius; on the boundary all are wrong."""
-    found, size = audit.errors, len(audit.classes)
-    # Pieces of decisions are cells of the table, counted from 1; 0 is where a sample begins.
-    begins = size * audit.codes + _worst_on_boundary(audit)
-    left = np.where(found.before > 0, found.before - 1, begins[found.sample])
-    start = np.bincount(begins, audit.weights, minlength=size * size)
+    found, size = audit.error_envelopes, len(audit.classes)
     cells = [
-        found.curve(audit.weights, 1.0 * (found.after - 1 == k) - (left == k), start[k]).at(radii)
-        for k in range(size * size)
+        found.other_curve(audit.weights, cell.reshape(size, size)).at(radii)
+        for cell in np.eye(size * size)
     ]
     return np.maximum(np.stack(cells, axis=-1), 0.0).reshape(-1, size, size)
-
-
-def _worst_on_boundary(audit: Adversary) -> IndexArray:
-    """Predictions; of samples on the boundary of their label, the other class there."""
-    reach = audit.predictions.reach.copy()
-    np.put_along_axis(reach, audit.codes[None], np.inf, axis=0)
-    return np.where(audit.u == 0.0, reach.argmin(axis=0), audit.predicted)
 
 
 def _table(audit: Adversary, predicted: IndexArray) -> FloatArray:
