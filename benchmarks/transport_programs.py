@@ -40,7 +40,7 @@ _PRECISE = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance":
 
 
 class Case:
-    """A model of two classes, rows, and a ball; ``metric`` and ``threshold`` as drlogit takes them."""
+    """A model of two classes, rows, and a ball; metric and threshold as drlogit takes them."""
 
     def __init__(self, seed: int, metric: str, domains: bool = False) -> None:
         rng = np.random.default_rng([seed, METRICS.index(metric), int(domains)])
@@ -60,7 +60,7 @@ class Case:
         self.coef, self.intercept = 1.5 * rng.standard_normal(X.shape[1]), rng.normal(0.0, 0.3)
         self.scores = X @ self.coef + self.intercept
         # Both labels on both sides, so that every ratio is defined.
-        self.threshold: Any = float(expit(np.median(self.scores)))
+        self.threshold: Any = float(expit(np.median(self.scores) + 0.01))
         order = np.argsort(self.scores)
         self.y = rng.integers(0, 2, n)
         self.y[order[[0, 1, -2, -1]]] = 0, 1, 0, 1

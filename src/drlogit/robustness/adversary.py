@@ -17,6 +17,7 @@ move as numbers do: worst cases are upper bounds where they have domains.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -159,10 +160,11 @@ class Adversary:
             return None
         return DomainMoves(rows, domains, self.coefficients[1], self.sensitivity)
 
-    def decisions(self, cuts: tuple[float, ...] | None = None) -> Decisions:
+    def decisions(self, cuts: tuple[float, ...] | None = None, attained: bool = False) -> Decisions:
         """Decisions for the class with the largest score, or by where a score of two lies.
 
-        Decision d is for scores between the cuts d - 1 and d.
+        Decision d is for scores between the cuts d - 1 and d.  Costs are the least, or a little
+        below; if ``attained``, those of moves that were found.
         """
         if len(self.classes) > 2:
             decided, b, cost = self.predicted, self.coefficients, self.problem.cost
@@ -170,17 +172,19 @@ class Adversary:
         else:
             ends = np.concatenate([[-np.inf], cuts or (0.0,), [np.inf]])
             decided = np.searchsorted(ends[1:-1], self.scores[1])
-            reach = np.array([self._reach(*ends[d : d + 2]) for d in range(ends.size - 1)])
+            pairs = itertools.pairwise(ends.tolist())
+            reach = np.array([self._reach(low, high, attained) for low, high in pairs])
         labels = np.zeros_like(self.scores)
         np.put_along_axis(labels, self.others, self.label_costs, axis=0)
         return Decisions(self.codes, decided, labels, reach, self.weights)
 
-    def _reach(self, low: float, high: float) -> FloatArray:
+    def _reach(self, low: float, high: float, attained: bool) -> FloatArray:
         """What it costs to bring the score of two classes between two ends."""
         score = self.scores[1]
         gap = np.maximum(np.maximum(low - score, score - high), 0.0)
         if self.domain_moves is not None:
-            return self.domain_moves.crossing_costs(gap, np.where(score > high, 1.0, -1.0))
+            sides = np.where(score > high, 1.0, -1.0)
+            return self.domain_moves.crossing_costs(gap, sides, attained)
         return lengths(gap, self.sensitivity)
 
     @cached_property

@@ -96,11 +96,18 @@ class Extremes:
             return self._ratio(sign, epsilon, w)
         part = self.part(sign)
         if isinstance(part, Smooth):
-            return sign * _least_dual(part, w, epsilon)
+            return sign * _least_dual(part, w, epsilon)[0]
         value = sign * float(part.curve(w).at(epsilon))
         if metric.table is not None:
             value = min(max(value, float(metric.table.min())), float(metric.table.max()))
         return value
+
+    def price(self, sign: float, epsilon: float) -> float:
+        """The price γ of a mean at a radius: what the last of the budget gains per cost."""
+        part, w = self.part(sign), self.audit.weights
+        if isinstance(part, Smooth):
+            return _least_dual(part, w, epsilon)[1]
+        return max(part.edges.price(w, epsilon), part.slope)
 
     def part(self, sign: float, theta: float = 0.0) -> Envelopes | Smooth:
         """What the adversary can make of each sample; of a ratio, of ``a - θ b``."""
@@ -115,7 +122,13 @@ class Extremes:
         """The least radius at which the end on one side reaches a limit; inf if none does."""
         w, part, goal = self.audit.weights, self.part(sign, limit), sign * limit
         if isinstance(part, Envelopes):
-            return part.curve(w).radius_of(0.0 if self.metric.below is not None else goal)
+            if self.metric.below is None:
+                return part.curve(w).radius_of(goal)
+            radius = part.curve(w).radius_of(0.0)
+            # There the denominator may have vanished, which is no ratio.
+            if math.isinf(radius) or sign * self.end(sign, radius * (1.0 + 1e-9)) < goal - 1e-6:
+                return math.inf
+            return radius
         # γε + R(γ) reaches the goal for every γ: ε is the largest (goal - R(γ)) / γ, which rises
         # with γ as long as it is less than the cost at γ.
         low, high, price, radius = 0.0, math.inf, 1.0, 0.0
@@ -194,7 +207,7 @@ class Extremes:
             if value <= 1e-14 * total or total <= 0.0:
                 break
             theta = min(max(theta + sign * value / total, 0.0), 1.0)
-        return theta, found.edges.price(w, epsilon)
+        return float(theta), found.edges.price(w, epsilon)
 
     def _gap_of_ratios(self, epsilon: float, one: FloatArray, other: FloatArray) -> float:
         """The best way to share the budget: both ends rise with what a group gets.
@@ -236,11 +249,11 @@ def _few(weights: FloatArray) -> tuple[IndexArray, FloatArray]:
     return some, weights[some] * float(weights.sum() / weights[some].sum())
 
 
-def _least_dual(part: Smooth, weights: FloatArray, epsilon: float) -> float:
-    """The largest mean of a smooth function."""
+def _least_dual(part: Smooth, weights: FloatArray, epsilon: float) -> tuple[float, float]:
+    """The largest mean of a smooth function, and the price γ there."""
     if epsilon == 0.0:
         own = part.label_costs.argmin(axis=0)
-        return float(weights @ part.values[own, np.arange(weights.size)])
+        return float(weights @ part.values[own, np.arange(weights.size)]), 1e300
     floor = staying = 0.0
     if weights.size > _ALL_AT_ONCE:
         # What stays where it is at some price stays there at every higher one.
@@ -253,7 +266,8 @@ def _least_dual(part: Smooth, weights: FloatArray, epsilon: float) -> float:
         moving = np.flatnonzero((cost > 0.0) & (weights > 0.0))
         staying = float(weights @ most) - float(weights[moving] @ most[moving])
         part, weights = part.some(moving), weights[moving]
-    return staying + least_dual(lambda price: _sums(part, weights, price), epsilon, floor)[0]
+    value, price = least_dual(lambda price: _sums(part, weights, price), epsilon, floor)
+    return staying + value, price
 
 
 def least_dual(

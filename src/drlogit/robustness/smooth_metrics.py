@@ -33,6 +33,7 @@ class Smooth(NamedTuple):
     What depends on labels and samples has a row for each label.
     """
 
+    signs: tuple[float, float]  # by label: u is the score times that
     u: FloatArray
     values: FloatArray  # of the samples where they are
     offsets: tuple[float, float]  # by label
@@ -52,10 +53,15 @@ class Smooth(NamedTuple):
 
     def at_price(self, price: float) -> tuple[FloatArray, FloatArray]:
         """What the adversary gets of each sample at a price, and what it pays for it."""
+        return self.choices(price)[:2]
+
+    def choices(self, price: float) -> tuple[FloatArray, FloatArray, IndexArray]:
+        """The same, with the label that it gives."""
         slope = price / self.rate if self.rate > 0.0 else math.inf
         most, cost = np.full((2, self.u.shape[1]), -np.inf)
-        for u, value, offset, paid in zip(
-            self.u, self.values, self.offsets, self.label_costs, strict=True
+        label = np.zeros(self.u.shape[1], dtype=np.intp)
+        for k, (u, value, offset, paid) in enumerate(
+            zip(self.u, self.values, self.offsets, self.label_costs, strict=True)
         ):
             total, spent = value - price * paid, paid
             if slope < self.steepest:
@@ -69,27 +75,28 @@ class Smooth(NamedTuple):
             better = total > most
             np.copyto(most, total, where=better)
             np.copyto(cost, spent, where=better)
-        return most, cost
+            label[better] = k
+        return most, cost, label
 
 
 def smooth(audit: Adversary, name: str, sign: float) -> Smooth:
     """The metric of this name, or minus it; of two classes whose features have no domains."""
-    margins = np.stack([-audit.scores[1], audit.scores[1]])
-    offsets, steepest = (0.0, 0.0), 8.0 / 27.0
+    signs, offsets, steepest = (-1.0, 1.0), (0.0, 0.0), 8.0 / 27.0
     function: Callable[[Any], Any]
     if name == "log_loss":
-        u, steepest, function, target = margins, 1.0, log_expit, _for_log_loss
+        steepest, function, target = 1.0, log_expit, _for_log_loss
     elif name == "calibration":
-        u = np.broadcast_to(sign * audit.scores[1], margins.shape)
-        offsets, steepest = ((0.0, -1.0) if sign > 0.0 else (-1.0, 0.0)), 0.25
+        signs, steepest = (sign, sign), 0.25
+        offsets = (0.0, -1.0) if sign > 0.0 else (-1.0, 0.0)
         function, target = expit, _for_calibration
     elif sign > 0.0:
-        u, function, target = -margins, lambda u: expit(u) ** 2, _for_worst_brier
+        signs, function, target = (1.0, -1.0), lambda u: expit(u) ** 2, _for_worst_brier
     else:
-        u, function, target = margins, lambda u: -(expit(-u) ** 2), _for_best_brier
+        function, target = lambda u: -(expit(-u) ** 2), _for_best_brier
+    u = np.outer(signs, audit.scores[1])
     values = function(u) + np.array(offsets)[:, None]
     costs = audit.decisions().label_costs
-    return Smooth(u, values, offsets, costs, audit.sensitivity, function, target, steepest)
+    return Smooth(signs, u, values, offsets, costs, audit.sensitivity, function, target, steepest)
 
 
 def _for_log_loss(slope: float) -> float:

@@ -9,8 +9,11 @@ approaches L per unit of cost as ever less mass goes ever further.  The supremum
 
     max { E_Q log-loss : W(Q, P) ≤ ε }  =  min over λ ≥ L of  ελ + Σ w_i [h(u_i) + (u_i - κλ)_+]
 
-is :func:`worst_case_loss`; :func:`worst_case_distribution` returns a distribution in the ball that
-comes as close to it as asked, with no move longer than that takes.
+is :func:`drlogit.worst_case_loss`; :func:`worst_case_distribution` returns a distribution in the
+ball that comes as close to it as asked, with no move longer than that takes.
+
+The worst case of other metrics is attained: atoms lie on a threshold, where both decisions are had
+in the limit, or where a smooth function is steep no longer (:mod:`.smooth_metrics`).
 """
 
 from __future__ import annotations
@@ -30,6 +33,9 @@ from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.checks import check_features
 from .adversary import Adversary
 from .audit_problem import audit_problem
+from .extremes import Extremes
+from .metrics import metric_of
+from .smooth_metrics import smooth
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +61,8 @@ class WorstCaseDistribution:
         The direction of transport length one along which the score rises fastest, of several
         classes the difference of two scores; zero for features that cannot move.
     expected_loss, supremum : float
-        The expected log-loss of this distribution, and the limit that no distribution in the ball
-        exceeds.  They are equal where only labels are flipped.
+        The expected log-loss of this distribution, or another metric of it, and the limit that no
+        distribution in the ball exceeds.  They are equal where only labels are flipped.
     transport_cost, epsilon : float
         What it cost to get here from the samples, at most the radius ε.
     changes : sparse array of shape (n_atoms, n_features), optional
@@ -80,8 +86,8 @@ class WorstCaseDistribution:
 
     @property
     def gap(self) -> float:
-        """``supremum - expected_loss``: what a distribution with longer moves could still add."""
-        return self.supremum - self.expected_loss
+        """How far it is from the supremum, which longer moves could come closer to."""
+        return abs(self.supremum - self.expected_loss)
 
     @property
     def flipped_mass(self) -> float:
@@ -126,6 +132,8 @@ def worst_case_distribution(
     *,
     epsilon: float,
     kappa: Any,
+    metric: Any = "log_loss",
+    threshold: Any = 0.5,
     norm: str | Norm | None = None,
     feature_costs: Any = None,
     categories: Any = None,
@@ -134,7 +142,7 @@ def worst_case_distribution(
     sample_weight: ArrayLike | None = None,
     tol: float = 1e-4,
 ) -> WorstCaseDistribution:
-    """A distribution in the ball whose expected log-loss is within ``tol`` of the worst.
+    """A distribution in the ball that is as bad as can be, for the log-loss within ``tol``.
 
     Flips attain the worst case; moves only approach it, ever less mass going ever further.  All of
     the budget that flips leave is spent on moves, as short ones as reach ``tol``: a looser ``tol``
@@ -145,9 +153,11 @@ def worst_case_distribution(
     ----------
     model, X, y, epsilon, kappa, norm, feature_costs, categories, bounds, space, \
 sample_weight
-        As in :func:`worst_case_loss`.
+        As in :func:`drlogit.worst_case_loss`.
+    metric, threshold
+        What it is the worst case of, as in :func:`drlogit.worst_case`; of two classes.
     tol : float
-        How close to the supremum, in nats, positive.
+        How close to the supremum of the log-loss, in nats, positive.
 
     Returns
     -------
@@ -161,10 +171,95 @@ sample_weight
         feature_costs=feature_costs, categories=categories, bounds=bounds, space=space,
         sample_weight=sample_weight,
     )  # fmt: skip
-    return _distribution(audit, float(tol))
+    asked = Extremes(audit, metric_of(audit, metric, threshold))
+    if asked.metric.name == "log_loss":
+        return _of_log_loss(audit, float(tol))
+    if len(audit.classes) > 2:
+        raise ValueError(
+            "the worst-case distribution of decisions is for two classes, and this model has "
+            f"{len(audit.classes)}"
+        )
+    return _of_smooth(asked) if asked.metric.table is None else _of_decisions(asked)
 
 
-def _distribution(audit: Adversary, tol: float) -> WorstCaseDistribution:
+def _of_decisions(asked: Extremes) -> WorstCaseDistribution:
+    """Atoms on the threshold, with another label, or both."""
+    audit, metric, sign = asked.audit, asked.metric, asked.metric.worst_sign
+    epsilon, w = audit.problem.epsilon, audit.weights
+    supremum = asked.end(sign, epsilon)
+    decisions = audit.decisions(metric.cuts, attained=True)
+    found = decisions.envelopes(sign * metric.less(supremum))
+    index, piece, mass, _ = found.edges.pieces(w, _spendable(epsilon, 2 * w.size))
+    assert found.begins is not None
+    option = np.where(piece > 0, piece - 1, found.begins[index])
+    label, decision = np.divmod(option, decisions.n_decisions)
+    ends, score = np.concatenate([[-np.inf], metric.cuts or (0.0,), [np.inf]]), audit.scores[1]
+    above, below = score[index] - ends[decision + 1], ends[decision] - score[index]
+    gap, down = np.maximum(np.maximum(above, below), 0.0), above > 0.0
+    changes, signs = None, np.where(down, 1.0, -1.0)
+    if audit.domain_moves is None:
+        far = distance = decisions.reach[decision, index]
+    else:
+        crossing, moves = audit.domain_moves.moves_across(index, gap, signs)
+        changes, far = sp.csr_array(moves), crossing.further
+        distance = crossing.cost(audit.domain_moves.domains.group_costs)
+    value = float(mass @ metric.less(0.0).ravel()[option])
+    if metric.below is not None:
+        value /= float(mass @ metric.below.ravel()[option])
+    return _atoms(audit, index, mass, label, distance, -signs * far, value, supremum, changes)
+
+
+def _of_smooth(asked: Extremes) -> WorstCaseDistribution:
+    """Atoms where samples are and where they move to, with either label.
+
+    Between two prices next to each other the budget is spent: the atoms of both are mixed.
+    """
+    if asked.audit.domain_moves is not None:
+        raise ValueError(
+            f"the worst-case distribution of the {asked.metric.name} takes numbers only: leave out "
+            "categories and bounds (categories=[])"
+        )
+    audit, epsilon, w = asked.audit, asked.audit.problem.epsilon, asked.audit.weights
+    low, high = (asked.end(side, epsilon) for side in (-1.0, 1.0))
+    sign = -1.0 if asked.metric.name == "calibration" and -low > high else 1.0
+    part, price = smooth(audit, asked.metric.name, sign), asked.price(sign, epsilon)
+    paid, labels = zip(*(part.choices(price * (1.0 + e))[1:] for e in (1e-9, -1e-9)), strict=True)
+    less, more = (float(w @ cost) for cost in paid)
+    budget = _spendable(epsilon, 4 * w.size)
+    share = min(max((budget - less) / (more - less), 0.0), 1.0) if more > less else 0.0
+    mass = np.concatenate([w * (1.0 - share), w * share])
+    index, label, cost = np.tile(np.arange(w.size), 2), np.concatenate(labels), np.concatenate(paid)
+    kept = np.flatnonzero(mass > 0.0)
+    kept = kept[np.argsort(index[kept], kind="stable")]
+    index, label, mass = index[kept], label[kept], mass[kept]
+    flips = np.where(label == audit.codes[index], 0.0, part.label_costs[label, index])
+    distance = np.maximum(cost[kept] - flips, 0.0)
+    moved = part.u[label, index] + part.rate * distance
+    values = part.function(moved) + np.array(part.offsets)[label]
+    shift = np.array(part.signs)[label] * distance
+    value = sign * float(mass @ values)
+    return _atoms(audit, index, mass, label, distance, shift, value, high if sign > 0.0 else low)
+
+
+def _atoms(
+    audit: Adversary,
+    index: IndexArray,
+    mass: FloatArray,
+    label: IndexArray,
+    distance: FloatArray,
+    shift: FloatArray,
+    value: float,
+    supremum: float,
+    changes: Any = None,
+) -> WorstCaseDistribution:
+    paid = distance + audit.costs_of_labels(index, label)
+    return WorstCaseDistribution(
+        index, mass, np.asarray(audit.classes)[label], label != audit.codes[index], distance, shift,
+        audit.direction, value, supremum, float(mass @ paid), audit.problem.epsilon, changes,
+    )  # fmt: skip
+
+
+def _of_log_loss(audit: Adversary, tol: float) -> WorstCaseDistribution:
     epsilon = audit.problem.epsilon
     supremum = float(audit.loss_curve().at(epsilon))
     budget = _spendable(epsilon, audit.u.size + audit.coefficients[0].size)
