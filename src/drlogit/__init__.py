@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from .problem.result import Result, Status, Trace
     from .report.audits import Audit, audit
     from .robustness.guarantees import Guarantee, guarantee
+    from .robustness.metric_promises import MetricPromise
     from .robustness.misclassification import MisclassificationBounds, misclassification_bounds
+    from .robustness.thresholds import ThresholdChoice, choose_threshold
     from .robustness.worst_case import (
         BreakingPoint,
         WorstCase,
@@ -49,10 +51,12 @@ __all__ = [
     "DRLogisticRegressionCV",
     "DualPoint",
     "Guarantee",
+    "MetricPromise",
     "MisclassificationBounds",
     "RegularizationPath",
     "Result",
     "Status",
+    "ThresholdChoice",
     "Tolerances",
     "Trace",
     "UnscaledDataWarning",
@@ -63,6 +67,7 @@ __all__ = [
     "allowances",
     "audit",
     "breaking_point",
+    "choose_threshold",
     "datasets",
     "epsilon_max",
     "guarantee",
@@ -96,6 +101,8 @@ _HOMES = {
     "report.audits": "Audit audit",
     "robustness.guarantees": "Guarantee guarantee",
     "robustness.misclassification": "MisclassificationBounds misclassification_bounds",
+    "robustness.metric_promises": "MetricPromise",
+    "robustness.thresholds": "ThresholdChoice choose_threshold",
     "robustness.worst_case": "BreakingPoint WorstCase breaking_point worst_case worst_case_loss",
     "robustness.worst_distribution": "WorstCaseDistribution worst_case_distribution",
     "verification.verifying": "Verification verify",

@@ -104,10 +104,14 @@ class Extremes:
 
     def price(self, sign: float, epsilon: float) -> float:
         """The price γ of a mean at a radius: what the last of the budget gains per cost."""
-        part, w = self.part(sign), self.audit.weights
+        return self.price_of(self.part(sign), self.audit.weights, epsilon)
+
+    @staticmethod
+    def price_of(part: Envelopes | Smooth, weights: FloatArray, epsilon: float) -> float:
+        """The same for what the adversary can make of each sample, and other weights."""
         if isinstance(part, Smooth):
-            return _least_dual(part, w, epsilon)[1]
-        return max(part.edges.price(w, epsilon), part.slope)
+            return _least_dual(part, weights, epsilon)[1]
+        return max(part.edges.price(weights, epsilon), part.slope)
 
     def part(self, sign: float, theta: float = 0.0) -> Envelopes | Smooth:
         """What the adversary can make of each sample; of a ratio, of ``a - θ b``."""
