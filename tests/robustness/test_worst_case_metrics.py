@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 import pytest
+from benchmarks.transport_programs import DOMAINS, METRICS, RATIOS, Case, ClassesCase, difference
 from scipy.special import expit
 from sklearn.metrics import brier_score_loss, log_loss, precision_score, recall_score
 
 import drlogit
-from benchmarks.transport_programs import DOMAINS, METRICS, RATIOS, Case, ClassesCase, difference
 from drlogit.robustness.extremes import least_dual
 
 BENEFITS = ("tpr", "precision", "npv", "net_benefit")
