@@ -14,12 +14,11 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
-from typing import Any
 
 from ..robustness.guarantees import ASSUMED
 from ..robustness.thresholds import choose_threshold
 from . import options
-from .asking import read_asked, warn_of_fitted_rows
+from .asking import costs_by_pair, read_asked, warn_of_fitted_rows
 from .console import DONE, Console
 
 
@@ -29,8 +28,7 @@ def add_options(parser: ArgumentParser) -> None:
     add(*options.MODEL)
     add(*options.DATA)
     add = options.group(parser, "what to decide by (one of them)")
-    add("--costs A:B=1,B:A=5", "what it costs to decide B where the label is A, and so on; other "
-        "pairs cost nothing", type=options.amounts)  # fmt: skip
+    add(*options.COSTS, type=options.amounts)
     add("--max-fpr SHARE", "largest share of negatives decided positive", type=float)
     add("--min-precision SHARE", "least share of positives among those decided positive",
         type=float)  # fmt: skip
@@ -44,7 +42,7 @@ def run(arguments: Namespace, console: Console) -> int:
     asked = read_asked(arguments, console)
     warn_of_fitted_rows(asked, console)
     found = choose_threshold(
-        asked.model, asked.samples.X, asked.labels, costs=_by_pair(arguments.costs, asked.classes),
+        asked.model, asked.samples.X, asked.labels, costs=costs_by_pair(arguments.costs, asked.classes),
         max_fpr=arguments.max_fpr, min_precision=arguments.min_precision,
         epsilon=arguments.epsilon, kappa=asked.kappa(arguments.kappa),
         confidence=arguments.confidence, sample_weight=asked.samples.weights,
@@ -52,17 +50,3 @@ def run(arguments: Namespace, console: Console) -> int:
     record = {"model": arguments.model, "data": asked.samples.source, **asdict(found)}
     console.answer({**record, "assumed": ASSUMED.removeprefix("Assumed: ")}, str(found))
     return DONE
-
-
-def _by_pair(given: dict[str, float] | None, classes: list[Any]) -> dict[Any, float] | None:
-    """Costs by pairs of labels, from names such as ``good:bad``."""
-    if given is None:
-        return None
-    pairs = {f"{label}:{decision}": (label, decision) for label in classes for decision in classes}
-    unknown = [name for name in given if name not in pairs]
-    if unknown:
-        raise ValueError(
-            f"--costs must name a label and a decision, such as {classes[0]}:{classes[-1]}, got "
-            f"{unknown[0]!r:.60}"
-        )
-    return {pairs[name]: cost for name, cost in given.items()}

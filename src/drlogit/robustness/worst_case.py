@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -154,24 +154,28 @@ def worst_case(
         categories=categories, bounds=bounds, space=space, sample_weight=sample_weight,
     )  # fmt: skip
     asked = Extremes(audit, metric_of(audit, metric, threshold))
-    whole = worst_case_of(asked, epsilon)
-    parts = _defined(asked, subgroups(groups, X, audit.weights.size))
-    if not parts:
+    return with_groups(asked, epsilon, subgroups(groups, X, audit.weights.size))
+
+
+def with_groups(asked: Extremes, epsilon: float, parts: tuple[Subgroup, ...]) -> WorstCase:
+    """The record of a metric, with each group of samples and the largest gap between two."""
+    whole, defined = worst_case_of(asked, epsilon), _defined(asked, parts)
+    if not defined:
         return whole
     found = [
         worst_case_of(asked, epsilon, weights, f"{part.column} = {part.value}", part.members.size)
-        for part, weights in parts
+        for part, weights in defined
     ]
     gaps = [
         GroupGap(
             asked.gap(epsilon, w, v), found[i].nominal - found[j].nominal,
             found[i].group, found[j].group,
         )
-        for (i, (one, w)), (j, (other, v)) in itertools.permutations(enumerate(parts), 2)
+        for (i, (one, w)), (j, (other, v)) in itertools.permutations(enumerate(defined), 2)
         if one.column == other.column
     ]  # fmt: skip
     largest = max(gaps, key=lambda gap: gap.value, default=None)
-    return WorstCase(**{**vars(whole), "groups": tuple(found), "gap": largest})
+    return replace(whole, groups=tuple(found), gap=largest)
 
 
 def worst_case_of(
@@ -209,7 +213,7 @@ def _defined(asked: Extremes, parts: tuple[Subgroup, ...]) -> list[tuple[Subgrou
             asked.nominal(weights)
         except ValueError as error:
             warnings.warn(
-                f"{part.column} = {part.value} is left out: {error}", UserWarning, stacklevel=3
+                f"{part.column} = {part.value} is left out: {error}", UserWarning, stacklevel=4
             )
         else:
             found.append((part, weights))
