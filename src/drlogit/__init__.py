@@ -29,24 +29,31 @@ if TYPE_CHECKING:
     from .problem.result import Result, Status, Trace
     from .report.audits import Audit, audit
     from .robustness.guarantees import Guarantee, guarantee
+    from .robustness.metric_promises import MetricPromise
     from .robustness.misclassification import MisclassificationBounds, misclassification_bounds
     from .robustness.parts import PartsPromise, RadiusFromParts, radius_from_parts
     from .robustness.shift import Shift, shift
+    from .robustness.thresholds import ThresholdChoice, choose_threshold
     from .robustness.worst_case import (
-        WorstCaseDistribution,
-        worst_case_distribution,
+        BreakingPoint,
+        WorstCase,
+        breaking_point,
+        worst_case,
         worst_case_loss,
     )
+    from .robustness.worst_distribution import WorstCaseDistribution, worst_case_distribution
     from .verification.verifying import Verification, verify
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Audit",
+    "BreakingPoint",
     "DRLogisticRegression",
     "DRLogisticRegressionCV",
     "DualPoint",
     "Guarantee",
+    "MetricPromise",
     "MisclassificationBounds",
     "PartsPromise",
     "RadiusFromParts",
@@ -54,14 +61,18 @@ __all__ = [
     "Result",
     "Shift",
     "Status",
+    "ThresholdChoice",
     "Tolerances",
     "Trace",
     "UnscaledDataWarning",
     "Verification",
+    "WorstCase",
     "WorstCaseDistribution",
     "__version__",
     "allowances",
     "audit",
+    "breaking_point",
+    "choose_threshold",
     "datasets",
     "epsilon_max",
     "guarantee",
@@ -78,6 +89,7 @@ __all__ = [
     "to_onnx",
     "tolerances",
     "verify",
+    "worst_case",
     "worst_case_distribution",
     "worst_case_loss",
 ]
@@ -99,7 +111,10 @@ _HOMES = {
     "robustness.misclassification": "MisclassificationBounds misclassification_bounds",
     "robustness.parts": "PartsPromise RadiusFromParts radius_from_parts",
     "robustness.shift": "Shift shift",
-    "robustness.worst_case": "WorstCaseDistribution worst_case_distribution worst_case_loss",
+    "robustness.metric_promises": "MetricPromise",
+    "robustness.thresholds": "ThresholdChoice choose_threshold",
+    "robustness.worst_case": "BreakingPoint WorstCase breaking_point worst_case worst_case_loss",
+    "robustness.worst_distribution": "WorstCaseDistribution worst_case_distribution",
     "verification.verifying": "Verification verify",
 }
 

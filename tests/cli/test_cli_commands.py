@@ -333,6 +333,40 @@ def test_svmlight_files_end_where_they_like(folder, answer):
     assert answer("predict wide.json train.svm")["classes"] == [0, 1]
 
 
+# --- threshold ------------------------------------------------------------------------------
+
+
+def test_a_threshold_is_that_of_the_library(folder, cancer, run, answer):
+    X, y, names = cancer
+    write_csv(folder / "seen.csv", X[:300, :4], y[:300], [*names[:4], "diagnosis"])
+    write_csv(folder / "unseen.csv", X[300:, :4], y[300:], [*names[:4], "diagnosis"])
+    answer("fit seen.csv --standardize --epsilon 0.02 -o seen.json")
+    model = drlogit.load_model(folder / "seen.json")
+    frame = pd.DataFrame(X[300:, :4], columns=names[:4])
+    costs = {("benign", "malignant"): 1.0, ("malignant", "benign"): 5.0}
+    words = "--costs benign:malignant=1,malignant:benign=5"
+    found = answer(f"threshold seen.json unseen.csv {words}")
+    expected = drlogit.choose_threshold(model, frame, y[300:], costs=costs)
+    assert found["threshold"] == pytest.approx(expected.threshold)
+    assert found["promise"]["value"] == pytest.approx(expected.promise.value)
+    assert "independent" in found["assumed"]
+    _, out, _ = run("threshold seen.json unseen.csv --max-fpr 0.7")
+    assert out.startswith("Decide for malignant from a probability of")
+    decided = answer("predict seen.json unseen.csv --threshold 0.2")["predictions"]
+    share = model.predict_proba(frame)[:, 1]
+    assert decided == np.where(share >= 0.2, "malignant", "benign").tolist()
+    _, out, _ = run(f"audit seen.json unseen.csv --against none {words} --threshold 0.2")
+    assert out.index("cost at threshold 0.2") < out.index("log-loss")
+    for command, message in (
+        ("threshold seen.json unseen.csv", "one of costs, max_fpr and min_precision, got 0"),
+        ("threshold seen.json unseen.csv --costs a:b=1", "such as benign:malignant, got 'a:b'"),
+        ("predict seen.json unseen.csv --threshold 1.5", "--threshold must lie between 0 and 1"),
+    ):
+        code, _, err = run(command)
+        assert code == cli.BAD_INPUT
+        assert message in err
+
+
 # --- guarantee ------------------------------------------------------------------------------
 
 

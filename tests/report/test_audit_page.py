@@ -300,3 +300,22 @@ def test_pages_nest_and_hold_all_they_need_whatever_things_are_called(several):
 def test_groups_that_cannot_be_meant(groups, message):
     with pytest.raises(ValueError, match=message):
         audit(PIPE, FRAME, Y, groups=groups)
+
+
+def test_a_page_opens_with_what_is_decided_by():
+    X, y = drlogit.datasets.make_synthetic(80, 3, random_state=3)
+    model = drlogit.DRLogisticRegression(epsilon=0.05).fit(X, y)
+    costs, half = {(-1, 1): 1.0, (1, -1): 5.0}, {"half": np.arange(80) % 2}
+    options = {"epsilons": [0.0, 0.05], "groups": half, "metric": costs, "threshold": 1 / 6}
+    report = drlogit.audit({"robust": model}, X, y, **options)
+    alone = drlogit.worst_case(model, X, y, costs, threshold=1 / 6, groups=half)
+    assert report.decided["robust"][-1] == alone
+    text, page = str(report), report.to_html()
+    for shown in (text, page):
+        assert "cost at threshold 0.1667" in shown
+        assert f"{alone.value:.4g}" in shown
+        assert f"{alone.gap.value:.4g}" in shown
+    assert text.index("cost at threshold") < text.index("log-loss")
+    assert page.index("Decided by cost") < page.index("log-loss")
+    assert "Decided by" not in drlogit.audit(model, X, y).to_html()
+    assert report.to_dict()["decided"]["robust"][0]["epsilon"] == 0.0

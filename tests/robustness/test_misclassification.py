@@ -100,3 +100,10 @@ def test_radius_at_which_a_curve_ends():
         [0.0, 0.0, 0.1, 0.2, 1.0]
     )
     assert curve.radius_of(0.5 + 1e-9) == math.inf
+
+
+def test_radius_beyond_the_last_corner_and_on_flat_parts():
+    curve = Curve(np.array([0.0, 1.0, 2.0, 3.0]), np.array([0.1, 0.3, 0.3, 0.5]), slope=0.25)
+    assert curve.radius_of(0.3) == 1.0  # the least of those that reach it
+    for value in (0.2, 0.4, 0.5, 0.6, 7.0):
+        assert curve.at(curve.radius_of(value)) == pytest.approx(value, abs=1e-12)

@@ -41,6 +41,7 @@ _COMMANDS = {
     "predict": "labels and probabilities for samples",
     "evaluate": "how good a model is on labelled samples, as they are and in the worst case",
     "guarantee": "what holds for new data, from rows that a model has not seen",
+    "threshold": "which cut-off is safe? the threshold with the best promise about new data",
     "tune": "choose epsilon and kappa by cross-validation",
     "path": "the model over a range of radii",
     "audit": "how robust are these models? worst-case loss and error against epsilon",

@@ -120,6 +120,20 @@ def read_groups(asked: ModelAndSamples, arguments: argparse.Namespace) -> Any:
     return {arguments.groups: columns_of(column[:, None])[0].levels}
 
 
+def costs_by_pair(given: dict[str, float] | None, classes: list[Any]) -> dict[Any, float] | None:
+    """Costs by pairs of labels, from names such as ``good:bad``."""
+    if given is None:
+        return None
+    pairs = {f"{label}:{decision}": (label, decision) for label in classes for decision in classes}
+    unknown = [name for name in given if name not in pairs]
+    if unknown:
+        raise ValueError(
+            f"--costs must name a label and a decision, such as {classes[0]}:{classes[-1]}, got "
+            f"{unknown[0]!r:.60}"
+        )
+    return {pairs[name]: cost for name, cost in given.items()}
+
+
 def _wanted(arguments: argparse.Namespace, origin: dict[str, Any], **others: Any) -> Wanted:
     """What to read of the data, as the model's were read where nobody says otherwise."""
     target = arguments.target if arguments.target is not None else origin.get("target")

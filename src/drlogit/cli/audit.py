@@ -28,6 +28,7 @@ from ..report.audits import audit
 from . import options
 from .asking import (
     ModelAndSamples,
+    costs_by_pair,
     names_of,
     read_asked,
     read_column,
@@ -50,6 +51,9 @@ def add_options(parser: ArgumentParser) -> None:
     add("--unseen", "the models have not seen these samples: begin with what holds for new data; "
         "then nothing is fitted to them for comparison")  # fmt: skip
     add("--groups COLUMN", "column whose values are subgroups, on the page")
+    add(*options.COSTS, type=options.amounts)
+    add("--threshold SHARE", "with --costs: probability from which on to decide for the positive "
+        "class", type=float, default=0.5)  # fmt: skip
     add("--epsilons E,E", "radii (default: chosen, with the models')", type=options.numbers)
     add("--kappa COST", "(default: the first model's)", type=options.by_label)
     add("--id COLUMN", "column that names the samples (default: by number from 0)")
@@ -71,6 +75,7 @@ def run(arguments: Namespace, console: Console) -> int:
         kappa=asked.kappa(arguments.kappa), sample_weight=asked.samples.weights,
         groups=read_groups(asked, arguments), n_listed=max(arguments.n_listed, 0),
         holdout=(X, asked.labels) if arguments.unseen else None,
+        metric=costs_by_pair(arguments.costs, asked.classes), threshold=arguments.threshold,
     )  # fmt: skip
     if arguments.output is not None:
         source = Path(asked.samples.source).name

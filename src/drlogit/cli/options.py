@@ -18,6 +18,10 @@ Add = Callable[..., None]
 
 MODEL = ("MODEL", "model file, as drlogit fit writes it")
 DATA = ("DATA", "file of samples: CSV, svmlight (libsvm), Parquet or NPZ, text also .gz, .bz2, .xz")
+COSTS = (
+    "--costs A:B=1,B:A=5",
+    "what it costs to decide B where the label is A, and so on; other pairs cost nothing",
+)
 
 
 class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):

@@ -26,6 +26,7 @@ from ..robustness.misclassification import (
     worst_error,
 )
 from ..robustness.subgroups import subgroup_risks
+from ..robustness.worst_case import WorstCase
 from ..rows.arrays import FloatArray
 
 #: Steps of the slider, beside the radii of the audit.
@@ -67,16 +68,17 @@ def audit_data(report: AuditOutcome) -> dict[str, Any]:
         "radii": radii,
         "tables_at": np.searchsorted(radii, report.epsilons),
         "start": start,
-        "allowed": [
-            [allowed_at(audit, radius) for radius in radii.tolist()]
-            for audit in audits[: 1 if report.ball else None]
-        ],
+        "allowed": [allowed_at(audit, radii) for audit in audits[: 1 if report.ball else None]],
         "classes": [str(label) for label in audits[0].classes],
         "two_classes": len(audits[0].classes) == 2,
         "models": models,
         "groups": subgroup_risks(audits, report.subgroups, radii),
         "guarantees": [
             {"model": name, **asdict(found)} for name, found in report.guarantees.items()
+        ],
+        "decided": [
+            {"model": name, "radii": [_worst(each) for each in found[:-1]], **_worst(found[-1])}
+            for name, found in report.decided.items()
         ],
     }
     plain: dict[str, Any] = _plain(content)
@@ -128,6 +130,11 @@ def _model(
         for sample in fragile:
             sample["row"] = _row(sample["row"] if row_names is None else row_names[sample["row"]])
     return content
+
+
+def _worst(found: WorstCase) -> dict[str, Any]:
+    """A metric in the worst case, without what the page says elsewhere."""
+    return {name: value for name, value in asdict(found).items() if name != "kappa"}
 
 
 def _row(name: Any) -> Any:

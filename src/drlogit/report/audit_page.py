@@ -58,7 +58,7 @@ def audit_page(
     written = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return Template(page).substitute(
         {name: escape(str(value)) for name, value in words.items()},
-        promise=_promise(content["guarantees"]),
+        promise=_decided(content["decided"]) + _promise(content["guarantees"]),
         all_radii=_all_radii(content),
         alone="" if several else " hidden",
         caveats=_bullets(_caveats(content)),
@@ -76,6 +76,38 @@ def _packaged(name: str) -> str:
 
 def _bullets(items: Iterable[str]) -> str:
     return "\n".join(f"<li>{escape(item)}</li>" for item in items)
+
+
+def _decided(found: list[dict[str, Any]]) -> str:
+    """What the reader decides by, where it was said: first of all, with groups side by side."""
+    if not found:
+        return ""
+    bound = "at least" if found[0]["value"] < found[0]["high"] else "at most"
+    lines = []
+    for of in found:
+        lines.append(
+            f"{of['model']}: {bound} {of['value']:.4g} within ε = {of['epsilon']:g} "
+            f"({of['nominal']:.4g} on these samples as they are, {of['best']:.4g} at best)."
+        )
+        lines += [
+            f"{of['model']}, {part['group']} ({part['n']:,} samples): {bound} {part['value']:.4g} "
+            f"({part['nominal']:.4g} as they are)."
+            for part in of["groups"]
+        ]
+        if of["gap"] is not None:
+            lines.append(
+                f"{of['model']}: {of['gap']['over']} exceeds {of['gap']['under']} by at most "
+                f"{of['gap']['value']:.4g} ({of['gap']['nominal']:.4g} as they are), the largest "
+                "gap between two groups."
+            )
+    columns = {"radius ε": [f"{each['epsilon']:.4g}" for each in found[0]["radii"]]}
+    for of in found:
+        columns[of["model"]] = [f"{each['value']:.4g}" for each in of["radii"]]
+    name = f"{found[0]['metric']} in the worst case"
+    return (
+        f"<p>Decided by {escape(found[0]['metric'])}:</p>\n<ul>\n{_bullets(lines)}\n</ul>\n"
+        f"{_number_table(name, columns)}\n"
+    )
 
 
 def _promise(found: list[dict[str, Any]]) -> str:
@@ -138,6 +170,11 @@ def _all_radii(content: dict[str, Any]) -> str:
         best, worst, name = model["best_error"], model["worst_error"], model["name"]
         columns[f"log-loss, {name}"] = [f"{model['worst_loss'][k]:.4f}" for k in at]
         columns[f"error, {name}"] = [f"{best[k]:.1%} to {worst[k]:.1%}" for k in at]
+    return _number_table("Worst-case log-loss, and error from best to worst case", columns)
+
+
+def _number_table(name: str, columns: dict[str, list[str]]) -> str:
+    """A table whose first column names the rows."""
     head = "".join(f'<th scope="col" class="number">{escape(name)}</th>' for name in columns)
     body = "\n".join(
         f'<tr><th scope="row" class="number">{first}</th>'
@@ -145,11 +182,10 @@ def _all_radii(content: dict[str, Any]) -> str:
         + "</tr>"
         for first, *cells in zip(*columns.values(), strict=True)
     )
-    name = "Worst-case log-loss, and error from best to worst case"
-    # Focusable, so that who has no mouse can scroll it too.
+    # Focusable, so that it can be scrolled without a mouse.
     return (
-        f'<div class="scroll" role="region" tabindex="0" aria-label="{name}">\n'
-        f"<table>\n<caption><span>{name}</span></caption>\n"
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(name)}">\n'
+        f"<table>\n<caption><span>{escape(name)}</span></caption>\n"
         f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>\n</div>"
     )
 

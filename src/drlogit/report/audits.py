@@ -34,9 +34,12 @@ from ..robustness.audited_models import (
     default_radii,
     own_radius,
 )
+from ..robustness.extremes import Extremes
 from ..robustness.guarantees import ASSUMED, guarantee_of
+from ..robustness.metrics import metric_of
 from ..robustness.misclassification import CONFUSED, confusion, worst_confusions
 from ..robustness.subgroups import subgroups
+from ..robustness.worst_case import with_groups, worst_case_of
 from .audit_data import RECORDS, audit_data
 from .audit_page import audit_page
 
@@ -73,6 +76,7 @@ class Audit(AuditOutcome):
             "spaces": self.spaces,
             "ball": self.ball,
             "guarantees": {name: asdict(each) for name, each in self.guarantees.items()},
+            "decided": {name: [asdict(e) for e in found] for name, found in self.decided.items()},
         }
 
     @cached_property
@@ -149,6 +153,8 @@ def audit(
     n_listed: int = 5,
     holdout: tuple[Any, ArrayLike] | None = None,
     confidence: float = 0.95,
+    metric: Any = None,
+    threshold: Any = 0.5,
 ) -> Audit:
     """Worst-case loss and error of one or several fitted models over a range of radii.
 
@@ -185,6 +191,10 @@ sample_weight
         (:func:`drlogit.guarantee`), in the same ball, at a radius that a model was fitted for.
     confidence : float
         Of the guarantee of each model, between 0 and 1.
+    metric, threshold : optional
+        The number that you decide by, such as costs ``{(label, decision): cost}``, as in
+        :func:`drlogit.worst_case`.  The report and its page then begin with it, and with the
+        groups side by side.
 
     Returns
     -------
@@ -204,6 +214,12 @@ sample_weight
     first = next(iter(audits.values()))
     n_samples = first.problem.rows.n_samples
     names = tuple(X.index.tolist()) if hasattr(X, "iloc") else None
+    parts = subgroups(groups, X, n_samples)
+    decided = {}
+    for name, each in audits.items() if metric is not None else ():
+        asked = Extremes(each, metric_of(each, metric, threshold))
+        found = [worst_case_of(asked, radius) for radius in radii]
+        decided[name] = (*found, with_groups(asked, own_radius(audits.values(), radii), parts))
     guarantees = {}
     if holdout is not None:
         unseen, _ = audit_problems(model, *holdout, sample_weight=None, **options)
@@ -222,8 +238,9 @@ sample_weight
         ball=ball,
         row_names=names,
         audited=audits,
-        subgroups=subgroups(groups, X, n_samples),
+        subgroups=parts,
         guarantees=guarantees,
+        decided=decided,
     )
 
 
@@ -248,7 +265,7 @@ def _report(report: Audit) -> list[str]:
         lines += [f"distances {space}" for space in report.spaces]
     if several and not report.ball:
         lines.append("each model is in its own ball: the same epsilon allows different things")
-    lines += [*_guarantees(report), "", *_tables(report)]
+    lines += [*_decided(report), *_guarantees(report), "", *_tables(report)]
     for model in report.models:
         prefix = f"{model.name}: " if several else ""
         lines += ["", f"{prefix}half of the predictions can be wrong {_half_wrong(model)}"]
@@ -284,6 +301,20 @@ def _confusion(audit: Adversary, epsilon: float) -> list[str]:
         f"predicted, as things are -> in the worst case for the error at epsilon = {epsilon:.4g}:",
         *(f"  {line}" for line in _table(columns)),
     ]
+
+
+def _decided(report: Audit) -> list[str]:
+    """What people decide by, as the samples are and in the worst case, first of all."""
+    lines: list[str] = []
+    columns = [("epsilon", [f"{epsilon:.4g}" for epsilon in report.epsilons])]
+    for name, found in report.decided.items():
+        cells = [f"{each.nominal:.4g} -> {each.value:.4g}" for each in found[:-1]]
+        columns.append((_short(name), cells))
+        lines += [f"{name}: {line.strip()}" for line in str(found[-1]).splitlines()]
+    if not lines:
+        return []
+    head = f"{found[0].metric}, as the samples are -> in the worst case"
+    return ["", head, *_table(columns), *lines]
 
 
 def _guarantees(report: Audit) -> list[str]:

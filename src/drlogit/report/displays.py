@@ -37,7 +37,7 @@ _STYLES: list[dict[str, Any]] = [
 ]
 
 
-def _new_axes(width: float, height: float, columns: int = 1) -> Any:
+def new_axes(width: float, height: float, columns: int = 1) -> Any:
     """New axes, in a figure of this size in inches."""
     try:
         import matplotlib.pyplot as plt
@@ -98,7 +98,7 @@ class RobustnessDisplay:
 
     def plot(self, *, ax: Any = None) -> RobustnessDisplay:
         """Draw; ``ax`` is a pair of axes, if not new ones."""
-        self.ax_ = np.ravel(_new_axes(9.5, 3.9, columns=2) if ax is None else ax)
+        self.ax_ = np.ravel(new_axes(9.5, 3.9, columns=2) if ax is None else ax)
         if self.ax_.size != 2:
             raise ValueError(f"ax must hold two axes, for loss and error, got {self.ax_.size}")
         from matplotlib.ticker import MaxNLocator, PercentFormatter
@@ -191,7 +191,7 @@ class RegularizationPathDisplay:
 
     def plot(self, *, n_named: int = 8, ax: Any = None) -> RegularizationPathDisplay:
         """Draw; the ``n_named`` features with the largest coefficients get colour and name."""
-        self.ax_ = ax = _new_axes(7.0, 4.2) if ax is None else ax
+        self.ax_ = ax = new_axes(7.0, 4.2) if ax is None else ax
         self.figure_, path = ax.figure, self.path
         coefs = path.coefs.reshape(len(path), -1)
         order = np.argsort(-np.abs(coefs).max(axis=0), kind="stable").tolist()

@@ -17,6 +17,7 @@ move as numbers do: worst cases are upper bounds where they have domains.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -26,7 +27,9 @@ import numpy as np
 from ..problem.label_costs import StatedKappa
 from ..problem.problem import Problem
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
-from .breakpoints import Breakpoints, Curve
+from .breakpoints import Breakpoints, Curve, Envelopes
+from .class_regions import lengths, reach_of_classes
+from .decisions import Decisions
 from .domain_moves import DomainMoves
 from .features import Feature
 from .measured_model import MeasuredModel
@@ -107,16 +110,6 @@ class Adversary:
         """What it costs to change the label of each sample."""
         return np.asarray(self.label_costs.min(axis=0))
 
-    @property
-    def cheapest_label(self) -> IndexArray:
-        """The other label that costs least."""
-        return self._other(self.label_costs)
-
-    def _other(self, values: FloatArray) -> IndexArray:
-        """The other label with the least of some values."""
-        least = values.argmin(axis=0)
-        return np.asarray(np.take_along_axis(self.others, least[None], axis=0)[0])
-
     # --- moves ------------------------------------------------------------------------------
 
     @cached_property
@@ -167,19 +160,44 @@ class Adversary:
             return None
         return DomainMoves(rows, domains, self.coefficients[1], self.sensitivity)
 
+    def decisions(self, cuts: tuple[float, ...] | None = None, attained: bool = False) -> Decisions:
+        """Decisions for the class with the largest score, or by where a score of two lies.
+
+        Decision d is for scores between the cuts d - 1 and d.  Costs are the least, or a little
+        below; if ``attained``, those of moves that were found.
+        """
+        if len(self.classes) > 2:
+            decided, b, cost = self.predicted, self.coefficients, self.problem.cost
+            reach = reach_of_classes(self.scores, b, self.pair_norms, cost)
+        else:
+            ends = np.concatenate([[-np.inf], cuts or (0.0,), [np.inf]])
+            decided = np.searchsorted(ends[1:-1], self.scores[1])
+            pairs = itertools.pairwise(ends.tolist())
+            reach = np.array([self._reach(low, high, attained) for low, high in pairs])
+        labels = np.zeros_like(self.scores)
+        np.put_along_axis(labels, self.others, self.label_costs, axis=0)
+        return Decisions(self.codes, decided, labels, reach, self.weights)
+
+    def _reach(self, low: float, high: float, attained: bool) -> FloatArray:
+        """What it costs to bring the score of two classes between two ends."""
+        score = self.scores[1]
+        gap = np.maximum(np.maximum(low - score, score - high), 0.0)
+        if self.domain_moves is not None:
+            sides = np.where(score > high, 1.0, -1.0)
+            return self.domain_moves.crossing_costs(gap, sides, attained)
+        return lengths(gap, self.sensitivity)
+
+    @cached_property
+    def predictions(self) -> Decisions:
+        """The decisions of the model itself."""
+        return self.decisions()
+
     @cached_property
     def costs_to_break(self) -> FloatArray:
         """Least cost of moves across the boundary, or a little less; 0 if predicted wrong."""
-        if self.domain_moves is not None:
-            return self.domain_moves.crossing_costs(self.u, self.signs)
-        return np.where(self.u > 0.0, self._distances(self.gaps).min(axis=0), 0.0)
-
-    @cached_property
-    def costs_to_mend(self) -> FloatArray:
-        """The least cost back for samples predicted wrong, or less."""
-        if self.domain_moves is not None:
-            return self.domain_moves.crossing_costs(-self.u, -self.signs)
-        return np.where(self.u < 0.0, self._distances(-self.gaps).max(axis=0), 0.0)
+        reach = self.predictions.reach.copy()
+        np.put_along_axis(reach, self.codes[None], np.inf, axis=0)
+        return np.where(self.u > 0.0, reach.min(axis=0), 0.0)
 
     @cached_property
     def costs_to_err(self) -> FloatArray:
@@ -187,27 +205,19 @@ class Adversary:
         return np.where(self.u > 0.0, np.minimum(self.costs_to_break, self.flip_costs), 0.0)
 
     @cached_property
+    def error_envelopes(self) -> Envelopes:
+        """Errors, as the adversary can make them."""
+        return self.predictions.envelopes(1.0 - np.eye(len(self.classes)))
+
+    @property
     def errors(self) -> Breakpoints:
         """Samples predicted right, in the order in which the adversary makes them wrong."""
-        return Breakpoints.by_cost(self.costs_to_err, np.flatnonzero(self.u > 0.0))
+        return self.error_envelopes.edges
 
     @property
     def exact_crossings(self) -> bool:
         """Whether the costs to break are the least, and not a little below."""
         return self.as_given and (self.domain_moves is None or self.domain_moves.exact_crossings)
-
-    @cached_property
-    def nearest_class(self) -> IndexArray:
-        """The other class that takes the least to be predicted, or is already."""
-        near = self._distances(self.gaps)
-        return self._other(np.where(self.u > 0.0, near, self.gaps))
-
-    def _distances(self, gaps: FloatArray) -> FloatArray:
-        """From the boundaries with other labels."""
-        gaps = np.maximum(gaps, 0.0)
-        norms = self.pair_norms[self.codes, self.others]
-        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            return np.where(gaps > 0.0, gaps / norms, 0.0)
 
     # --- breakpoints ------------------------------------------------------------------------
 
@@ -216,23 +226,23 @@ class Adversary:
         """Those of all samples: corners of their hulls, one of each at a time, at most K - 1."""
         if self.domain_moves is not None:
             return self.domain_moves.breakpoints(self.scores[1], self.signs, self.flip_costs)
-        costs, gaps = self.label_costs, self.gaps
+        return self._label_hulls(self.gaps)
+
+    def _label_hulls(self, gaps: FloatArray) -> Breakpoints:
+        """The edges of hulls of labels that gain so much, down to what moves without end gain."""
+        costs = self.label_costs
         with np.errstate(invalid="ignore"):  # 0·∞, which is no corner
             worth = ((gaps > 0.0) & (gaps >= self.sensitivity * costs)).any(axis=0)
-        going = np.flatnonzero(worth & (self.weights > 0.0))
-        cost, gain = np.zeros((2, self.codes.size))  # where each sample is on its hull
-        piece, found = np.zeros(self.codes.size, dtype=np.intp), []
-        for _ in self.classes[1:]:
-            further, more = costs[:, going] - cost[going], gaps[:, going] - gain[going]
-            worth = (more > 0.0) & (further > 0.0) & np.isfinite(further)
-            rates = np.divide(more, further, out=np.full_like(more, -np.inf), where=worth)
-            rate = rates.max(axis=0)
-            some = np.flatnonzero((rate > 0.0) & (rate >= self.sensitivity))
-            going, k = going[some], rates[:, some].argmax(axis=0)
-            after = -1 - self.others[k, going]
-            found.append((going, rate[some], further[k, some], more[k, some], piece[going], after))
-            cost[going], gain[going], piece[going] = costs[k, going], gaps[k, going], after
-        return Breakpoints.in_order(*map(np.concatenate, zip(*found, strict=True)))
+        some = np.flatnonzero(worth & (self.weights > 0.0))
+        found = Breakpoints.of_hulls(
+            costs[:, some], gaps[:, some], some, 1 + np.arange(len(costs)), self.sensitivity
+        )
+        # Pieces go by the label that they have: -1 - k for the label k.
+        before, after = (
+            np.where(piece > 0, -1 - self.others[piece - 1, found.sample], 0)
+            for piece in (found.before, found.after)
+        )
+        return Breakpoints.joined([found._replace(before=before, after=after)])
 
     def label_of(self, sample: IndexArray, piece: IndexArray) -> IndexArray:
         """The labels of pieces, as positions among the classes."""
@@ -270,12 +280,21 @@ class Adversary:
 
     def flip_limits(self, radii: FloatArray) -> FloatArray:
         """The largest share of labels that each radius can flip: the cheapest ones."""
-        found = Breakpoints.by_cost(self.flip_costs, np.arange(self.codes.size))
+        flips, every, one = self.flip_costs[None], np.arange(self.codes.size), np.arange(1, 2)
+        found = Breakpoints.joined([Breakpoints.of_hulls(flips, np.ones_like(flips), every, one)])
         shares = found.curve(self.weights, found.gain).at(radii)
         return np.where(shares > 1.0 - 1e-12, 1.0, shares)
 
+    @property
+    def loss_envelopes(self) -> Envelopes:
+        """Log-losses, as the adversary can make them."""
+        return Envelopes(self.losses, self.breakpoints, self.sensitivity)
+
+    @property
+    def least_loss_envelopes(self) -> Envelopes:
+        """Minus the log-losses, or more: a move gains at most ``L`` per unit of transport."""
+        return Envelopes(-self.losses, self._label_hulls(-self.gaps), self.sensitivity)
+
     def loss_curve(self, weights: FloatArray | None = None) -> Curve:
         """The worst-case log-loss at every radius; ``weights`` are others that sum to one."""
-        weights, found = self.weights if weights is None else weights, self.breakpoints
-        start = float(weights @ self.losses)
-        return found.curve(weights, found.gain, start, self.sensitivity)
+        return self.loss_envelopes.curve(self.weights if weights is None else weights)

@@ -17,6 +17,7 @@ from .guarantees import Guarantee
 from .measured_model import own_fit
 from .misclassification import best_error, worst_error
 from .subgroups import Subgroup
+from .worst_case import WorstCase
 
 #: Radii of an audit that names none, as shares of κ or of the mean distance to the boundary.
 _SHARES = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
@@ -96,7 +97,8 @@ class AuditOutcome:
 
     ``ball`` names the model in whose ball all are measured; empty if each is in its own, and then
     the same radius does not mean the same.  ``guarantees``, by model, are about the population of
-    rows that the models have not seen, if there were any.
+    rows that the models have not seen, if there were any.  ``decided``, by model, is the metric
+    that people decide by, at each radius and last with its groups at the radius of a fit.
     """
 
     kappa: StatedKappa
@@ -110,6 +112,7 @@ class AuditOutcome:
     audited: dict[str, Adversary] = field(repr=False)
     subgroups: tuple[Subgroup, ...] = field(repr=False)
     guarantees: dict[str, Guarantee] = field(repr=False)
+    decided: dict[str, tuple[WorstCase, ...]] = field(repr=False, default_factory=dict)
 
 
 def audit_problems(

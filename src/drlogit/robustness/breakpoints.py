@@ -15,13 +15,15 @@ Flips of labels are one breakpoint per sample, ``(u/κ, κ, u)``; domains give s
 (:mod:`drlogit.problem.domain_loss`), and so do several classes, the upper hull of the lines
 ``s_y - s_k - κ(k) λ``: :meth:`Breakpoints.in_order` takes whatever a model of the samples lists.
 
-Errors are a knapsack, too, with one item per sample: what it costs to bring it across the boundary
-(:meth:`Breakpoints.by_cost`).
+So is every other number that has finitely many values per sample, such as the cost of a decision:
+each value is an option with a cost and a gain, and the edges of the upper hull of the options are
+the breakpoints (:meth:`Breakpoints.of_hulls`).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,32 +32,27 @@ from ..rows.arrays import FloatArray, IndexArray
 
 
 class Curve(NamedTuple):
-    """A piecewise linear function of the radius, with a slope after its last corner."""
+    """A piecewise linear, rising function of the radius, with a slope after its last corner."""
 
     radii: FloatArray
     values: FloatArray
     slope: float = 0.0
 
     def at(self, radii: FloatArray | float) -> FloatArray:
+        """The value at each radius."""
         beyond = np.maximum(radii - self.radii[-1], 0.0)
         return np.asarray(np.interp(radii, self.radii, self.values) + self.slope * beyond)
 
     def radius_of(self, value: float) -> float:
-        """The least radius at which a rising curve reaches a value; inf if it never does.
-
-        Beyond the last corner the curve goes on with its slope.
-        """
-        if value <= self.values[0]:
-            return float(self.radii[0])
-        if value > self.values[-1]:
-            beyond = (value - self.values[-1]) / self.slope if self.slope > 0.0 else math.inf
-            return float(self.radii[-1] + beyond)
-        corner = int(np.searchsorted(self.values, value))  # the first at or above the value
-        (low, high), (start, end) = (
-            self.values[corner - 1 : corner + 1],
-            self.radii[corner - 1 : corner + 1],
-        )
-        return float(start + (value - low) / (high - low) * (end - start))
+        """The least radius at which the curve reaches a value; inf if it never does."""
+        k = int(np.searchsorted(self.values, value))
+        if k == 0:
+            return 0.0
+        if k < self.values.size:
+            (r, s), (v, w) = self.radii[k - 1 : k + 1], self.values[k - 1 : k + 1]
+            return float(r + (s - r) * ((value - v) / (w - v)))
+        above = value - float(self.values[-1])
+        return float(self.radii[-1]) + above / self.slope if self.slope > 0.0 else math.inf
 
 
 class Breakpoints(NamedTuple):
@@ -80,13 +77,44 @@ class Breakpoints(NamedTuple):
         return found._at(np.argsort(-found.rate, kind="stable"))
 
     @classmethod
-    def by_cost(cls, costs: FloatArray, some: IndexArray) -> Breakpoints:
-        """One for each of some samples that has a finite cost, with a gain of one."""
-        some = some[np.isfinite(costs[some])]
-        cost, as_it_is = costs[some], np.zeros(some.size, dtype=np.intp)
-        with np.errstate(divide="ignore", over="ignore"):
-            rate = 1.0 / cost
-        return cls.in_order(some, rate, cost, np.ones(some.size), as_it_is, as_it_is - 1)
+    def of_hulls(
+        cls, costs: FloatArray, gains: FloatArray, some: IndexArray, pieces: IndexArray,
+        least: float = 0.0,
+    ) -> Breakpoints:  # fmt: skip
+        """The edges of the upper hulls of options, down to a least rate; not yet in order.
+
+        ``costs`` and ``gains`` have a row for each option, which is one of the ``pieces``, and a
+        column for each sample in ``some``.  Staying as it is costs and gains nothing.
+        """
+        cost, gain = np.zeros((2, some.size))  # where each sample is on its hull
+        piece, last = np.zeros(some.size, dtype=np.intp), np.full(some.size, np.inf)
+        going, found = np.arange(some.size), []
+        for _ in pieces:
+            further, more = costs[:, going] - cost[going], gains[:, going] - gain[going]
+            worth = (more > 0.0) & (further > 0.0) & np.isfinite(further)
+            with np.errstate(over="ignore"):
+                rates = np.divide(more, further, out=np.full_like(more, -np.inf), where=worth)
+            option = rates.argmax(axis=0)
+            rate = rates[option, np.arange(going.size)]
+            on = np.flatnonzero((rate > 0.0) & (rate >= least))
+            going, option = going[on], option[on]
+            # Rounding must not let a sample's later edge go before an earlier one.
+            last[going] = np.minimum(rate[on], last[going])
+            edges = last[going], further[option, on], more[option, on]
+            found.append((some[going], *edges, piece[going], pieces[option]))
+            cost[going], gain[going] = costs[option, going], gains[option, going]
+            piece[going] = pieces[option]
+            if not going.size:
+                break
+        return cls(*map(np.concatenate, zip(*found, strict=True)))
+
+    @classmethod
+    def joined(cls, parts: Iterable[Breakpoints]) -> Breakpoints:
+        """Those of several lots of samples in knapsack order."""
+        none, no = np.empty(0, dtype=np.intp), np.empty(0)
+        return cls.in_order(
+            *map(np.concatenate, zip((none, no, no, no, none, none), *parts, strict=True))
+        )
 
     def _at(self, places: IndexArray) -> Breakpoints:
         columns: tuple[Any, ...] = self
@@ -153,3 +181,37 @@ class Breakpoints(NamedTuple):
         sample, piece, mass = sample[kept], piece[kept], mass[kept]
         mass *= weights[sample] / np.bincount(sample, mass, minlength=weights.size)[sample]
         return sample, piece, mass, left
+
+
+class Envelopes(NamedTuple):
+    """A number of each sample, and what the adversary can make of it.
+
+    ``start`` is what the numbers are at no cost, the edges are those of all samples' hulls, and
+    ``slope`` is what moves without end gain per cost.
+    """
+
+    start: FloatArray
+    edges: Breakpoints
+    slope: float = 0.0
+    begins: IndexArray | None = None  # of decisions, the option that each sample begins with
+
+    def curve(self, weights: FloatArray) -> Curve:
+        """The largest mean at every radius."""
+        start = float(weights @ self.start)
+        return self.edges.curve(weights, self.edges.gain, start, self.slope)
+
+    def at_price(self, price: float) -> tuple[FloatArray, FloatArray]:
+        """What the adversary gets of each sample at a price, and what it pays for it."""
+        edges, size = self.edges, self.start.size
+        taken = edges.gain > price * edges.cost
+        sample, cost, gain = edges.sample[taken], edges.cost[taken], edges.gain[taken]
+        most = self.start + np.bincount(sample, gain - price * cost, minlength=size)
+        return most, np.asarray(np.bincount(sample, cost, minlength=size), dtype=np.float64)
+
+    def other_curve(self, weights: FloatArray, table: FloatArray) -> Curve:
+        """The mean of another table of labels and decisions, while this one is made the largest."""
+        assert self.begins is not None
+        edges, values = self.edges, table.ravel()
+        before = np.where(edges.before > 0, edges.before - 1, self.begins[edges.sample])
+        changes = values[edges.after - 1] - values[before]
+        return edges.curve(weights, changes, float(weights @ values[self.begins]))

@@ -121,13 +121,16 @@ class DomainMoves:
         """Whether all sets that can be best are tried."""
         return bool((self._counted_costs == self.domains.group_costs).all())
 
-    def crossing_costs(self, gap: FloatArray, signs: FloatArray) -> FloatArray:
+    def crossing_costs(
+        self, gap: FloatArray, signs: FloatArray, attained: bool = False
+    ) -> FloatArray:
         """Least cost of moves that gain ``gap``, or a bound from below; flips apart.
 
-        Samples are to leave the side of the labels ``signs``.
+        Samples are to leave the side of the labels ``signs``.  ``attained`` asks for the cost of a
+        way that was found, which is not below the least.
         """
-        every = np.arange(gap.size)
-        return self.cheapest(every, gap, signs).cost(self._counted_costs)
+        crossing = self.cheapest(np.arange(gap.size), gap, signs)
+        return crossing.cost(self.domains.group_costs if attained else self._counted_costs)
 
     def cheapest(self, index: IndexArray, gap: FloatArray, signs: FloatArray) -> Crossing:
         """The cheapest way for samples to gain ``gap``, or a cheap one if not all are tried."""
@@ -148,6 +151,22 @@ class DomainMoves:
             better = cost < best
             best[better], chosen[better] = cost[better], (ranks < limit)[better]
         return self._filled(found, chosen, need)
+
+    def moves_across(
+        self, index: IndexArray, gap: FloatArray, signs: FloatArray
+    ) -> tuple[Crossing, FloatArray]:
+        """The cheapest way for samples to gain ``gap``, and its moves of features with domains."""
+        crossing, domains = self.cheapest(index, gap, signs), self.domains
+        moves = np.zeros((index.size, self.weighed.beta.size - 1))
+        adverse = signs[:, None] * np.sign(self.coefficients[domains.bounded])
+        moves[:, domains.bounded] -= adverse * crossing.bounded / domains.bounded_costs
+        now, targets = self.items.now[index], self.weighed.targets(domains)
+        for k, g in zip(*np.nonzero(crossing.changed), strict=True):
+            there = targets[int(signs[k] < 0.0), g]
+            for column, step in ((now[k, g], -1.0), (there, 1.0)):
+                if column >= 0:  # else none of the group's columns
+                    moves[k, column] += step
+        return crossing, moves
 
     def _filled(self, found: Reach, changed: BoolArray, need: FloatArray) -> Crossing:
         """The cheapest way with these categories changed: bounded features, then the others."""

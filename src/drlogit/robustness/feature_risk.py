@@ -80,21 +80,17 @@ def _paid(audit: Adversary, moves: DomainMoves, sample: IndexArray, piece: Index
     return moves.item_costs(changed) @ sp.csr_array(ones, shape=(len(first), len(audit.features)))
 
 
-def deviations(audit: Adversary) -> FloatArray:
-    """Standard deviations of all columns of the matrix."""
-    return audit.problem.rows.column_deviations[: audit.measured.costs.size]
-
-
-def allowed_at(audit: Adversary, radius: float) -> list[str]:
-    """What a radius allows to be wrong with the data, in sentences."""
-    costs, own = audit.measured.costs, deviations(audit)
+def allowed_at(audit: Adversary, radii: FloatArray) -> list[list[str]]:
+    """What each radius allows to be wrong, in sentences."""
+    costs = audit.measured.costs
+    spread = audit.problem.rows.column_deviations[: costs.size]
     columns = [
         Priced(
             feature.name,
             float(costs[feature.columns[0]] * abs(feature.scale)),
             feature.levels is not None,
-            float(own[feature.columns[0]] / abs(feature.scale)) or None,
+            float(spread[feature.columns[0]] / abs(feature.scale)) or None,
         )
         for feature in audit.features
     ]
-    return allowed_by(radius, audit.kappa, columns)
+    return [allowed_by(float(radius), audit.kappa, columns) for radius in radii]

@@ -63,16 +63,9 @@ def _cheapest(audit: Adversary, index: IndexArray) -> tuple[FloatArray, FloatArr
     signs, costs, found = audit.signs[index], audit.costs_to_break[index], audit.domain_moves
     if found is None:
         return np.outer(-signs * costs, audit.direction), costs
-    crossing, domains = found.cheapest(index, audit.u[index], signs), found.domains
-    moves = np.outer(-signs * crossing.further, audit.direction)
-    adverse = signs[:, None] * np.sign(audit.coefficients[1, domains.bounded])
-    moves[:, domains.bounded] -= adverse * crossing.bounded / domains.bounded_costs
-    now, targets = found.items.now[index], found.weighed.targets(domains)
-    for k, g in zip(*np.nonzero(crossing.changed), strict=True):
-        for column, step in ((now[k, g], -1.0), (targets[1 - audit.codes[index[k]], g], 1.0)):
-            if column >= 0:  # else none of the group's columns
-                moves[k, column] += step
-    return moves, crossing.cost(domains.group_costs)
+    crossing, moves = found.moves_across(index, audit.u[index], signs)
+    moves += np.outer(-signs * crossing.further, audit.direction)
+    return moves, crossing.cost(found.domains.group_costs)
 
 
 def _in_words(feature: Feature, before: FloatArray, after: FloatArray) -> str:

@@ -44,7 +44,10 @@ from ..problem.norms import Norm
 from ..rows.arrays import FloatArray, IndexArray
 from .adversary import Adversary
 from .audit_problem import audit_problem
+from .extremes import Extremes
 from .measured_model import own_fit
+from .metric_promises import MetricPromise, promise_of, split_rows
+from .metrics import metric_of
 from .subgroups import Subgroup, subgroups
 from .unseen_rows import LEAST_ROWS, PricedRows, best_prices, own_lambda
 
@@ -152,7 +155,9 @@ def guarantee(
     groups: Any = None,
     cv: Any = None,
     random_state: int = 0,
-) -> Guarantee:
+    metric: Any = None,
+    threshold: Any = 0.5,
+) -> Guarantee | MetricPromise:
     """How bad a model can be on the population that unseen rows come from, at a confidence.
 
     Parameters
@@ -179,10 +184,12 @@ def guarantee(
         and the limits allow for the choice among all that were tried.
     random_state : int
         Which rows choose the prices, where the model does not know them.
+    metric, threshold : optional
+        Another number to limit in place of loss and error, as in :func:`drlogit.worst_case`.
 
     Returns
     -------
-    Guarantee
+    Guarantee, or MetricPromise if a metric is given
         ``loss`` and ``error``, upper limits; ``str()`` is the statement in words, with what it
         assumes.
     """
@@ -197,6 +204,12 @@ def guarantee(
         "epsilon": epsilon, "kappa": kappa, "norm": norm, "feature_costs": feature_costs,
         "categories": categories, "bounds": bounds, "space": space,
     }  # fmt: skip
+    if metric is not None:
+        if cv is not None or groups is not None:
+            raise ValueError("metric cannot be combined with cv or groups")
+        audit = audit_problem(model, X, y, sample_weight=sample_weight, **ball)
+        asked = Extremes(audit, metric_of(audit, metric, threshold))
+        return promise_of(asked, confidence, *split_rows(audit.weights, random_state))
     if cv is not None:
         parts = subgroups(groups, X, np.size(y))
         return _out_of_fold(model, X, y, sample_weight, cv, ball, confidence, parts, random_state)

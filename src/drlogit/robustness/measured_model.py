@@ -65,6 +65,14 @@ def own_fit(model: Any) -> RobustLinearClassifier | None:
     return last if isinstance(last, RobustLinearClassifier) else None
 
 
+def radius_of_fit(model: Any) -> float:
+    """The radius that a model of ours was fitted for."""
+    fit = own_fit(model)
+    if fit is None:
+        raise ValueError("this model has no radius of its own: say which with epsilon=")
+    return float(fit.epsilon_)
+
+
 def measure(model: Any, X: Any, space: str, categories: Any = None) -> MeasuredModel:
     """The model and the samples in a space; ``ValueError`` if there is no way there.
 

@@ -25,7 +25,9 @@ from ..problem.norms import Norm
 from ..rows.arrays import FloatArray, IndexArray
 from .adversary import Adversary
 from .audit_problem import audit_problem
-from .breakpoints import Breakpoints, Curve
+from .breakpoints import Curve
+from .extremes import Extremes
+from .metrics import metric_of
 
 #: Classes whose confusion is shown: a table of more columns fits no page.
 CONFUSED = 10
@@ -85,28 +87,23 @@ sample_weight
         feature_costs=feature_costs, categories=categories, bounds=bounds, space=space,
         sample_weight=sample_weight,
     )  # fmt: skip
-    radius = audit.problem.epsilon
-    found = MisclassificationBounds(
-        float(best_error(audit).at(radius)), float(worst_error(audit).at(radius))
-    )
-    found.exact = audit.exact_crossings
+    asked = Extremes(audit, metric_of(audit, "error"))
+    best, worst = (asked.end(sign, audit.problem.epsilon) for sign in (-1.0, 1.0))
+    found = MisclassificationBounds(best, worst)
+    found.exact = asked.is_exact(1.0)
     return found
 
 
 def worst_error(audit: Adversary, weights: FloatArray | None = None) -> Curve:
     """The largest error rate at every radius; ``weights`` are others that sum to one."""
-    w = audit.weights if weights is None else weights
-    curve = audit.errors.curve(w, audit.errors.gain, float(w[audit.u <= 0.0].sum()))
+    curve = audit.error_envelopes.curve(audit.weights if weights is None else weights)
     return curve._replace(values=np.minimum(curve.values, 1.0))
 
 
 def best_error(audit: Adversary) -> Curve:
     """The smallest error rate at every radius."""
-    w, wrong = audit.weights, audit.u < 0.0
-    costs = np.minimum(audit.costs_to_mend, audit.flip_costs)
-    found = Breakpoints.by_cost(costs, np.flatnonzero(wrong))
-    curve = found.curve(w, -found.gain, float(w[wrong].sum()))
-    return curve._replace(values=np.maximum(curve.values, 0.0))
+    curve = audit.predictions.envelopes(np.eye(len(audit.classes)) - 1.0).curve(audit.weights)
+    return curve._replace(values=np.maximum(-curve.values, 0.0))
 
 
 def confusion(audit: Adversary) -> FloatArray:
@@ -118,20 +115,11 @@ def confusion(audit: Adversary) -> FloatArray:
 
 
 def worst_confusions(audit: Adversary, radii: FloatArray) -> FloatArray:
-    """The same in the worst case for the error, at each radius; on the boundary all are wrong.
-
-    A moved sample keeps its label and goes to the nearest other class; a flipped one keeps its
-    prediction and gets the cheapest other label.
-    """
-    own, size, found = audit.codes, len(audit.classes), audit.errors
-    start = _table(audit, np.where(audit.u > 0.0, own, audit.nearest_class))
-    flips = audit.costs_to_break > audit.flip_costs
-    label = np.where(flips, audit.cheapest_label, own)
-    predicted = np.where(flips, own, audit.nearest_class)
-    left, entered = ((size + 1) * own)[found.sample], (size * label + predicted)[found.sample]
+    """The same in the worst case for the error, at each radius; on the boundary all are wrong."""
+    found, size = audit.error_envelopes, len(audit.classes)
     cells = [
-        found.curve(audit.weights, 1.0 * (entered == k) - (left == k), start.flat[k]).at(radii)
-        for k in range(size * size)
+        found.other_curve(audit.weights, cell.reshape(size, size)).at(radii)
+        for cell in np.eye(size * size)
     ]
     return np.maximum(np.stack(cells, axis=-1), 0.0).reshape(-1, size, size)
 

@@ -307,7 +307,7 @@ def _with_labels(
         "loss_new": loss,
         "error_new": error,
         "from_answers": None if weighted is None else loss - weighted,
-        "allowed": tuple(allowed_at(reference, radius)) if some else (),
+        "allowed": tuple(allowed_at(reference, np.array([radius]))[0]) if some else (),
     }
 
 

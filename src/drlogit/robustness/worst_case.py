@@ -1,35 +1,223 @@
-"""What the worst distribution in the Wasserstein ball does to a given linear model.
+"""The worst case of the number that people act on, and how much may go wrong until it is reached.
 
-For fixed ``(β, b)`` with margins ``u_i`` and sensitivity ``L = ‖β/c‖_*``, the adversary spends a
-budget ε of transport.  Flipping the label of sample i costs κ per unit of mass and adds
-``h(-u_i) - h(u_i) = u_i`` to the loss; moving its features a distance d along the direction that
-attains ``L`` costs d and adds ``h(u_i - L d) - h(u_i) < L d``.  So the best flips are those of the
-largest margins, as long as they exceed κL; what is then left of ε goes into moves, whose yield
-approaches L per unit of cost as ever less mass goes ever further.  The supremum
-
-    max { E_Q log-loss : W(Q, P) ≤ ε }  =  min over λ ≥ L of  ελ + Σ w_i [h(u_i) + (u_i - κλ)_+]
-
-is :func:`worst_case_loss`; :func:`worst_case_distribution` returns a distribution in the ball that
-comes as close to it as asked, with no move longer than that takes.
+Any number that is a function of score and label can be asked about: log-loss, errors, the cost of
+decisions at a threshold, rates such as precision, Brier score and calibration.  All of them are
+exact over the Wasserstein ball (:mod:`.extremes`), but for what ``exact`` says.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-import numbers
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from ..problem.label_costs import StatedKappa, flips_in_words
 from ..problem.norms import Norm
-from ..rows.arrays import BoolArray, FloatArray, IndexArray
-from ..rows.checks import check_features
-from .adversary import Adversary
+from ..problem.parameters import check_epsilon
+from ..rows.arrays import FloatArray
 from .audit_problem import audit_problem
+from .extremes import Extremes
+from .feature_risk import allowed_at
+from .measured_model import radius_of_fit
+from .metrics import metric_of
+from .subgroups import Subgroup, subgroups
+
+
+@dataclass(frozen=True)
+class GroupGap:
+    """The largest difference between two groups: ``over`` less ``under``, of all pairs."""
+
+    value: float
+    nominal: float
+    over: str
+    under: str
+
+
+@dataclass(frozen=True)
+class WorstCase:
+    """A metric over the Wasserstein ball; ``float()`` is the worst value.
+
+    Attributes
+    ----------
+    value, best, nominal : float
+        The metric in the worst case, in the best case, and of the samples as they are.  The worst
+        calibration is the one that is furthest from 0, on either side.
+    low, high : float
+        The least and the largest value in the ball.
+    epsilon, kappa : float, or κ by label, or "by sample"
+        The ball.
+    metric : str
+        What it is, with its threshold.
+    n : int
+        Samples.
+    exact : bool
+        Whether the worst value is attained in the limit; otherwise it may be a little too far out.
+    group : str
+        The part of the samples that this is about; empty for all of them.
+    groups : tuple of WorstCase
+        Each group of samples alone, within the same radius.
+    gap : GroupGap or None
+        The largest difference between two groups over the ball around all samples.
+    """
+
+    value: float
+    best: float
+    nominal: float
+    low: float
+    high: float
+    epsilon: float
+    kappa: StatedKappa
+    metric: str
+    n: int
+    exact: bool
+    group: str = ""
+    groups: tuple[WorstCase, ...] = ()
+    gap: GroupGap | None = None
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __str__(self) -> str:
+        if self.metric == "calibration":
+            said = f"between {self.low:.4g} and {self.high:.4g}"
+        else:
+            said = f"at {'least' if self.value < self.high else 'most'} {self.value:.4g}"
+        lines = [
+            f"{self.metric}: {said} for every distribution within epsilon = {self.epsilon:g} "
+            f"({flips_in_words(self.epsilon, self.kappa)}) of these {self.n} rows; "
+            f"{self.nominal:.4g} as they are, {self.best:.4g} in the best case"
+        ]
+        lines += [
+            f"  {part.group} ({part.n} rows): {part.value:.4g} ({part.nominal:.4g} as they are)"
+            for part in self.groups
+        ]
+        if self.gap is not None:
+            lines.append(
+                f"  {self.gap.over} over {self.gap.under}: by at most {self.gap.value:.4g} "
+                f"({self.gap.nominal:.4g} as they are), the largest gap between two groups"
+            )
+        return "\n".join(lines)
+
+
+def worst_case(
+    model: Any,
+    X: Any,
+    y: ArrayLike,
+    metric: Any,
+    *,
+    threshold: Any = 0.5,
+    epsilon: float | None = None,
+    kappa: Any = None,
+    norm: str | Norm | None = None,
+    feature_costs: Any = None,
+    categories: Any = None,
+    bounds: Any = None,
+    space: str = "fitted",
+    sample_weight: ArrayLike | None = None,
+    groups: Any = None,
+) -> WorstCase:
+    """The worst and the best value of a metric over the Wasserstein ball around the samples.
+
+    Parameters
+    ----------
+    model, X, y, kappa, norm, feature_costs, categories, bounds, space, sample_weight
+        As in :func:`drlogit.worst_case_loss`; κ is by default the model's own, else 1.
+    metric : str or dict
+        ``"log_loss"``, ``"error"``, ``"brier"``, ``"calibration"`` (mean probability less share of
+        positives), ``"tpr"``, ``"fpr"``, ``"precision"``, ``"npv"``, ``"net_benefit"``
+        (``TP - FP·p/(1 - p)`` at the threshold p), or costs ``{(label, decision): cost}``, where
+        pairs that are left out cost nothing.  For two classes also values
+        ``{label: [v_0, …, v_m]}`` of the ranges between m ascending thresholds.  The positive class
+        is the last of the two.
+    threshold : float or list of float
+        The probability from which on the decision is for the positive class.  Models of more than
+        two classes decide for the most probable one.
+    epsilon : float, optional
+        Radius of the ball; by default the model's own.
+    groups : optional
+        Groups of samples, as in :func:`drlogit.audit`: each alone within the radius, and the
+        largest difference between two of them.
+
+    Returns
+    -------
+    WorstCase
+        ``.value``, ``.best``, ``.nominal``; ``str()`` says it in words.
+    """
+    epsilon = check_epsilon(radius_of_fit(model) if epsilon is None else epsilon)
+    audit = audit_problem(
+        model, X, y, epsilon=epsilon, kappa=kappa, norm=norm, feature_costs=feature_costs,
+        categories=categories, bounds=bounds, space=space, sample_weight=sample_weight,
+    )  # fmt: skip
+    asked = Extremes(audit, metric_of(audit, metric, threshold))
+    return with_groups(asked, epsilon, subgroups(groups, X, audit.weights.size))
+
+
+def with_groups(asked: Extremes, epsilon: float, parts: tuple[Subgroup, ...]) -> WorstCase:
+    """The record of a metric, with each group of samples and the largest gap between two."""
+    whole, defined = worst_case_of(asked, epsilon), _defined(asked, parts)
+    if not defined:
+        return whole
+    found = [
+        worst_case_of(asked, epsilon, weights, f"{part.column} = {part.value}", part.members.size)
+        for part, weights in defined
+    ]
+    gaps = [
+        GroupGap(
+            asked.gap(epsilon, w, v), found[i].nominal - found[j].nominal,
+            found[i].group, found[j].group,
+        )
+        for (i, (one, w)), (j, (other, v)) in itertools.permutations(enumerate(defined), 2)
+        if one.column == other.column
+    ]  # fmt: skip
+    largest = max(gaps, key=lambda gap: gap.value, default=None)
+    return replace(whole, groups=tuple(found), gap=largest)
+
+
+def worst_case_of(
+    asked: Extremes,
+    epsilon: float,
+    weights: FloatArray | None = None,
+    group: str = "",
+    n: int | None = None,
+) -> WorstCase:
+    """The record of a metric, of all samples or of those that ``weights`` are for."""
+    audit, sign = asked.audit, asked.metric.worst_sign
+    if weights is not None:
+        weights = weights / float(weights.sum())
+    low, high = (asked.end(side, epsilon, weights) for side in (-1.0, 1.0))
+    value, best = (high, low) if sign > 0.0 else (low, high)
+    if asked.metric.name == "calibration":
+        value = max(low, high, key=abs)
+        best = min(max(low, 0.0), high)
+        sign = math.copysign(1.0, value)
+    return WorstCase(
+        value, best, asked.nominal(weights), low, high, epsilon, audit.kappa, str(asked.metric),
+        audit.weights.size if n is None else n, asked.is_exact(sign), group,
+    )  # fmt: skip
+
+
+def _defined(asked: Extremes, parts: tuple[Subgroup, ...]) -> list[tuple[Subgroup, FloatArray]]:
+    """Groups in which the metric is defined, with the weights of their samples among all."""
+    found = []
+    for part in parts:
+        weights = np.zeros_like(asked.audit.weights)
+        weights[part.members] = asked.audit.weights[part.members]
+        try:
+            if float(weights.sum()) == 0.0:
+                raise ValueError("the group has no weight")
+            asked.nominal(weights)
+        except ValueError as error:
+            warnings.warn(
+                f"{part.column} = {part.value} is left out: {error}", UserWarning, stacklevel=4
+            )
+        else:
+            found.append((part, weights))
+    return found
 
 
 def worst_case_loss(
@@ -96,280 +284,93 @@ def worst_case_loss(
         feature_costs=feature_costs, categories=categories, bounds=bounds, space=space,
         sample_weight=sample_weight,
     )  # fmt: skip
-    return float(audit.loss_curve().at(audit.problem.epsilon))
+    return Extremes(audit, metric_of(audit, "log_loss")).end(1.0, audit.problem.epsilon)
 
 
-@dataclass(frozen=True, eq=False)
-class WorstCaseDistribution:
-    """A distribution in the Wasserstein ball, as atoms that come from samples.
+@dataclass(frozen=True)
+class BreakingPoint:
+    """How much may go wrong until a metric reaches a limit.
 
     Attributes
     ----------
-    index : array of shape (n_atoms,)
-        The sample that each atom's mass comes from, in ascending order.  A sample that is split
-        (in part flipped, in part moved) appears more than once; one of weight zero not at all.
-    mass : array of shape (n_atoms,)
-        Probabilities; they sum to one.
-    label : array of shape (n_atoms,)
-        Labels, in the coding of the data.
-    flipped : bool array of shape (n_atoms,)
-        Whether the label is not the sample's own.
-    distance : array of shape (n_atoms,)
-        How far the features moved, in the transport norm with its costs.
-    shift : array of shape (n_atoms,)
-        Its signed form: the atom lies at ``X[index] + shift * direction`` (see :meth:`points`).
-    direction : array of shape (n_features,)
-        The direction of transport length one along which the score rises fastest, of several
-        classes the difference of two scores; zero for features that cannot move.
-    expected_loss, supremum : float
-        The expected log-loss of this distribution, and the limit that no distribution in the ball
-        exceeds.  They are equal where only labels are flipped.
-    transport_cost, epsilon : float
-        What it cost to get here from the samples, at most the radius ε.
-    changes : sparse array of shape (n_atoms, n_features), optional
-        Where features have domains, what changed in them: -1 at a category that is left and +1 at
-        the one that is entered, and the moves of bounded features.  ``distance`` counts it,
-        ``shift`` does not.
+    epsilon : float
+        The least radius of a ball in which the limit is reached: 0 if it is already, ``inf`` if no
+        radius does.
+    limit, nominal : float
+        The limit, and the metric of the samples as they are.
+    metric : str
+        What it is, with its threshold.
+    allowed : tuple of str
+        What the radius means: which share of labels wrong, numbers off by how much.
+    exact : bool
+        Whether the limit is reached at that radius; otherwise it may be a little too small.
     """
 
-    index: NDArray[np.intp]
-    mass: FloatArray
-    label: NDArray[Any]
-    flipped: BoolArray
-    distance: FloatArray
-    shift: FloatArray
-    direction: FloatArray
-    expected_loss: float
-    supremum: float
-    transport_cost: float
     epsilon: float
-    changes: Any = None
+    limit: float
+    nominal: float
+    metric: str
+    allowed: tuple[str, ...]
+    exact: bool
 
-    @property
-    def gap(self) -> float:
-        """``supremum - expected_loss``: what a distribution with longer moves could still add."""
-        return self.supremum - self.expected_loss
+    def __float__(self) -> float:
+        return self.epsilon
 
-    @property
-    def flipped_mass(self) -> float:
-        """Share of the mass whose label is flipped, at most ``ε/κ``."""
-        return float(self.mass[self.flipped].sum())
-
-    @property
-    def moved_mass(self) -> float:
-        """Share of the mass whose features moved."""
-        return float(self.mass[self.distance > 0.0].sum())
-
-    @property
-    def longest_move(self) -> float:
-        return float(self.distance.max(initial=0.0))
-
-    def points(self, X: Any) -> Any:
-        """Features of the atoms, given the samples (dense, or CSR if X is sparse)."""
-        matrix = check_features(X)
-        if matrix.shape[1] != self.direction.size or matrix.shape[0] <= self.index[-1]:
-            raise ValueError(
-                f"X must be the samples, {self.direction.size} features of at least "
-                f"{self.index[-1] + 1} rows, got shape {matrix.shape}"
-            )
-        start = matrix[self.index].astype(np.float64)
-        moves = sp.csr_array(self.shift[:, None]) @ sp.csr_array(self.direction[None, :])
-        if self.changes is not None:
-            moves = moves + self.changes
-        return sp.csr_array(start + moves) if sp.issparse(start) else start + moves.toarray()
-
-    def __repr__(self) -> str:
-        return (
-            f"WorstCaseDistribution(expected_loss={self.expected_loss:.6g}, gap={self.gap:.2g}, "
-            f"transport_cost={self.transport_cost:.6g}, flipped_mass={self.flipped_mass:.4g}, "
-            f"moved_mass={self.moved_mass:.4g}, longest_move={self.longest_move:.4g})"
-        )
+    def __str__(self) -> str:
+        now = f"{self.metric} is {self.nominal:.4g} on the rows as they are"
+        if math.isinf(self.epsilon):
+            return f"{now}; no radius takes it to {self.limit:.4g}"
+        if self.epsilon == 0.0:
+            return f"{now}, which is beyond {self.limit:.4g} already"
+        means = "".join(f"\n  {sentence}" for sentence in self.allowed)
+        return f"{now} and can reach {self.limit:.4g} from epsilon = {self.epsilon:.4g} on:{means}"
 
 
-def worst_case_distribution(
+def breaking_point(
     model: Any,
     X: Any,
     y: ArrayLike,
+    metric: Any,
+    limit: float,
     *,
-    epsilon: float,
-    kappa: Any,
+    threshold: Any = 0.5,
+    kappa: Any = None,
     norm: str | Norm | None = None,
     feature_costs: Any = None,
     categories: Any = None,
     bounds: Any = None,
     space: str = "fitted",
     sample_weight: ArrayLike | None = None,
-    tol: float = 1e-4,
-) -> WorstCaseDistribution:
-    """A distribution in the ball whose expected log-loss is within ``tol`` of the worst.
-
-    Flips attain the worst case; moves only approach it, ever less mass going ever further.  All of
-    the budget that flips leave is spent on moves, as short ones as reach ``tol``: a looser ``tol``
-    gives a picture that is easier to believe, a tighter one a longer excursion (the distance grows
-    like ``1 / tol``).  Of several classes, categories and bounds are taken as numbers.
+) -> BreakingPoint:
+    """The least radius at which the worst case of a metric reaches a limit.
 
     Parameters
     ----------
-    model, X, y, epsilon, kappa, norm, feature_costs, categories, bounds, space, \
+    model, X, y, metric, threshold, kappa, norm, feature_costs, categories, bounds, space, \
 sample_weight
-        As in :func:`worst_case_loss`.
-    tol : float
-        How close to the supremum, in nats, positive.
+        As in :func:`worst_case`.
+    limit : float
+        The value that is not to be exceeded or, of precision and other benefits, not to be fallen
+        short of.  A negative limit of the calibration is one from below.
 
     Returns
     -------
-    WorstCaseDistribution
-        Atoms with their masses, expected loss and transport cost.
+    BreakingPoint
+        ``.epsilon``; ``str()`` says what that radius allows to be wrong.
     """
-    if not isinstance(tol, numbers.Real) or isinstance(tol, bool) or not 0.0 < tol < math.inf:
-        raise ValueError(f"tol must be finite and > 0, got {tol!r}")
+    if not math.isfinite(limit):
+        raise ValueError(f"limit must be a finite number, got {limit!r}")
     audit = audit_problem(
-        model, X, y, epsilon=epsilon, kappa=kappa, norm=norm,
-        feature_costs=feature_costs, categories=categories, bounds=bounds, space=space,
-        sample_weight=sample_weight,
+        model, X, y, epsilon=0.0, kappa=kappa, norm=norm, feature_costs=feature_costs,
+        categories=categories, bounds=bounds, space=space, sample_weight=sample_weight,
     )  # fmt: skip
-    return _distribution(audit, float(tol))
-
-
-def _distribution(audit: Adversary, tol: float) -> WorstCaseDistribution:
-    epsilon = audit.problem.epsilon
-    supremum = float(audit.loss_curve().at(epsilon))
-    budget = _spendable(epsilon, audit.u.size + audit.coefficients[0].size)
-    index, piece, mass, left = audit.breakpoints.pieces(audit.weights, budget)
-    ends = _ends(audit, index, piece)
-    # Of each piece, what stays and what moves on.
-    unspent = audit.sensitivity * (epsilon - budget)
-    shortfall = max(tol - unspent, 0.5 * tol)
-    moved, further = _moves(ends, mass, audit.sensitivity, left, shortfall)
-    place = np.tile(np.arange(index.size), 2)
-    moves = np.repeat([False, True], index.size)
-    mass = np.concatenate([mass - moved, moved])
-    kept = np.flatnonzero(mass > 0.0)
-    kept = kept[np.argsort(place[kept], kind="stable")]
-    place, moves, mass = place[kept], moves[kept], mass[kept]
-    on = place[moves]
-    losses = ends.losses[place]
-    losses[moves] += audit.sensitivity * (ends.tolls[on] + further) - ends.lost(on, further)
-    travelled = np.where(moves, further, 0.0)
-    distance = ends.distance[place] + travelled
-    codes = np.where(moves, ends.moving_codes[place], ends.codes[place])
-    index = index[place]
-    paid = distance + audit.costs_of_labels(index, codes)
-    return WorstCaseDistribution(
-        index=index,
-        mass=mass,
-        label=np.asarray(audit.classes)[codes],
-        flipped=codes != audit.codes[index],
-        distance=distance,
-        shift=np.where(codes == audit.steepest[0], -travelled, travelled),
-        direction=audit.direction,
-        expected_loss=min(float(mass @ losses), supremum),  # flips attain it, but for rounding
-        supremum=supremum,
-        transport_cost=float(mass @ paid),
-        epsilon=epsilon,
-        changes=None if ends.changes is None else ends.changes[place],
-    )
-
-
-class _Ends(NamedTuple):
-    """Where pieces of samples end, and what becomes of their mass if it moves on without end.
-
-    Labels are positions among the classes.  Mass that moves on may get another one first, for
-    ``tolls``; moved a distance d, it loses ``lost(pieces, d)`` per unit against the limit ``L`` per
-    unit of cost, which is never more than ``limits``.
-    """
-
-    codes: IndexArray
-    losses: FloatArray
-    distance: FloatArray
-    changes: Any  # of features that have a domain
-    moving_codes: IndexArray
-    tolls: FloatArray
-    limits: FloatArray
-    lost: Callable[[IndexArray, float], FloatArray]
-
-
-def _ends(audit: Adversary, index: IndexArray, piece: IndexArray) -> _Ends:
-    """Where these pieces of samples end.
-
-    What moves on has one of the two steepest labels: its own, or the cheaper one.  It moves towards
-    the other one, o, and loses ``lse(s) - s_o - lse(s(d) - s_o(d))`` against ``L d``; what a label
-    costs more than it gains comes on top.
-    """
-    every, codes, scores = (
-        np.arange(index.size),
-        audit.label_of(index, piece),
-        audit.scores[:, index],
-    )
-    distance, changed, B = np.zeros(index.size), None, audit.coefficients[:, :-1]
-    if audit.domain_moves is not None:
-        signs = np.where(codes > 0, 1.0, -1.0)
-        changed = audit.domain_moves.changed_features(index, signs, piece)
-        scores = scores + (changed @ B.T).T
-        distance = np.asarray(audit.domain_moves.item_costs(changed).sum(axis=1)).ravel()
-    level, own = np.logaddexp.reduce(scores), scores[codes, every]
-    paid, pair = audit.costs_of_labels(index, codes), np.array(audit.steepest)
-    costs = [audit.costs_of_labels(index, np.full_like(codes, label)) for label in pair]
-    second = np.where(np.isin(codes, pair), codes == pair[1], costs[1] < costs[0]).astype(np.intp)
-    label, towards, cost = pair[second], pair[1 - second], np.choose(second, costs)
-    # A label that costs less than the piece's own is not paid back.
-    tolls = np.maximum(np.where(np.isfinite(cost), cost, 0.0) - paid, 0.0)
-    limits = audit.sensitivity * tolls - own + scores[label, every] + level - scores[towards, every]
-    limits, signs = np.where(np.isfinite(cost), limits, np.inf), 2.0 * second - 1.0
-    slopes = B @ audit.direction
-
-    def lost(some: IndexArray, far: float) -> FloatArray:
-        to = towards[some]
-        ahead = scores[:, some] - scores[to, some]
-        ahead += far * signs[some] * (slopes[:, None] - slopes[to])
-        return np.asarray(limits[some] - np.logaddexp.reduce(ahead))
-
-    return _Ends(codes, level - own, distance, changed, label, tolls, limits, lost)
-
-
-def _spendable(epsilon: float, n_terms: int) -> float:
-    """The part of a radius that stays within it however its parts are added up again.
-
-    A sum of k positive numbers is off by at most k/2 units of the last place, in whatever order
-    they are taken; so is what was spent here, and what others find that it cost.  Sixteen more are
-    for the few roundings of each term.
-    """
-    return epsilon * (1.0 - (n_terms + 16) * float(np.finfo(np.float64).eps))
-
-
-def _moves(
-    ends: _Ends, mass: FloatArray, sensitivity: float, budget: float, tol: float
-) -> tuple[FloatArray, float]:
-    """Mass to move of each piece, and the one distance that it all moves.
-
-    What moves loses something against the limit ``L`` per unit of cost, at most ``limits``: those
-    with the least go first.  All moves have one length because the loss is convex: between 0 and d,
-    mixtures of the two ends yield more than anything between.
-    """
-    moved = np.zeros_like(mass)
-    if budget <= 0.0 or sensitivity == 0.0:
-        return moved, 0.0
-    order = np.argsort(ends.limits, kind="stable")
-    order = order[(mass[order] > 0.0) & np.isfinite(ends.limits[order])]
-    m, tolls = mass[order], ends.tolls[order]
-
-    def choice(distance: float) -> FloatArray:
-        cost = distance + tolls
-        # What those before take.  Not a sum less the last term: that is off by the last place of
-        # m, which may be large beside all of the mass that moves.
-        before = np.append(0.0, np.cumsum(m * cost)[:-1])
-        return np.asarray(np.clip((budget - before) / cost, 0.0, m))
-
-    def shortfall(distance: float) -> float:
-        eta = choice(distance)
-        last = int(np.count_nonzero(eta))
-        return float(eta[:last] @ ends.lost(order[:last], distance))
-
-    low = high = budget / float(m.sum())  # where all of the mass moves
-    while shortfall(high) > tol:
-        low, high = high, 2.0 * high
-    while high > low * (1.0 + 1e-9):
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if shortfall(middle) > tol else (low, middle)
-    moved[order] = choice(high)
-    return moved, high
+    asked = Extremes(audit, metric_of(audit, metric, threshold))
+    sign = asked.metric.worst_sign
+    if asked.metric.name == "calibration":
+        sign = math.copysign(1.0, limit)
+    epsilon = asked.radius_of(float(limit), sign)
+    allowed = allowed_at(audit, np.array([epsilon]))[0] if math.isfinite(epsilon) else []
+    return BreakingPoint(
+        epsilon, float(limit), asked.nominal(), str(asked.metric), tuple(allowed),
+        asked.is_exact(sign),
+    )  # fmt: skip

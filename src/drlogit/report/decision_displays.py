@@ -1,0 +1,235 @@
+"""Pictures of decisions under shift, in scikit-learn's Display convention.
+
+    DecisionCurveDisplay.from_estimator(model, X, y, epsilon=0.02)
+    CalibrationBandDisplay.from_estimator(model, X, y, epsilon=0.02)
+    RocBoxDisplay.from_estimator(model, X, y, epsilon=0.02, thresholds=[0.2, 0.5])
+
+Each shows a number as the samples are, and between its least and its largest value over the
+Wasserstein ball (:mod:`drlogit.robustness.extremes`).  Options are those of
+:func:`drlogit.worst_case`.  Needs matplotlib.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit
+
+from ..problem.parameters import check_epsilon
+from ..robustness.adversary import Adversary
+from ..robustness.audit_problem import audit_problem
+from ..robustness.extremes import Extremes
+from ..robustness.measured_model import radius_of_fit
+from ..robustness.metrics import Metric, metric_of
+from ..rows.arrays import FloatArray
+from .displays import new_axes
+
+_BLUE, _ORANGE = "#0072B2", "#D55E00"
+
+
+class Band(NamedTuple):
+    """A number as the samples are, and its least and largest value in the ball."""
+
+    nominal: float
+    low: float
+    high: float
+
+
+def _audited(model: Any, X: Any, y: ArrayLike, epsilon: float | None, **options: Any) -> Adversary:
+    asked = {
+        "epsilon": check_epsilon(radius_of_fit(model) if epsilon is None else epsilon),
+        "kappa": None, "norm": None, "feature_costs": None, "sample_weight": None, **options,
+    }  # fmt: skip
+    audit = audit_problem(model, X, y, **asked)
+    if len(audit.classes) > 2:
+        raise ValueError(f"this picture is of two classes, and the model has {len(audit.classes)}")
+    return audit
+
+
+def _band(audit: Adversary, metric: Metric) -> Band:
+    asked, epsilon = Extremes(audit, metric), audit.problem.epsilon
+    return Band(asked.nominal(), asked.end(-1.0, epsilon), asked.end(1.0, epsilon))
+
+
+class DecisionCurveDisplay:
+    """Net benefit against the threshold, as the samples are and in the worst case.
+
+    Net benefit is ``TP - FP·p/(1 - p)`` at the threshold p, per sample: what false alarms weigh
+    follows from the threshold.  Beside it is what it is to treat all, and to treat none.
+
+    Attributes
+    ----------
+    thresholds : array
+    model_bands, all_bands : list of Band
+        Net benefit of the model, and of treating all, at each threshold.
+    figure_, ax_, lines_ : matplotlib artists
+    """
+
+    def __init__(
+        self, thresholds: FloatArray, model_bands: list[Band], all_bands: list[Band], epsilon: float
+    ) -> None:
+        self.thresholds, self.epsilon = thresholds, epsilon
+        self.model_bands, self.all_bands = model_bands, all_bands
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        thresholds: Sequence[float] | None = None,
+        epsilon: float | None = None,
+        ax: Any = None,
+        **options: Any,
+    ) -> DecisionCurveDisplay:
+        """Compute and draw; ``thresholds`` are by default 0.02 to 0.98."""
+        audit = _audited(model, X, y, epsilon, **options)
+        grid = np.linspace(0.02, 0.98, 33) if thresholds is None else np.asarray(thresholds)
+        models, everyone = [], []
+        for p in grid.tolist():
+            metric, odds = metric_of(audit, "net_benefit", p), p / (1.0 - p)
+            models.append(_band(audit, metric))
+            table = np.array([[-odds, -odds], [1.0, 1.0]])
+            everyone.append(_band(audit, Metric("net_benefit", table, None, metric.cuts)))
+        return cls(grid, models, everyone, audit.problem.epsilon).plot(ax=ax)
+
+    def plot(self, *, ax: Any = None) -> DecisionCurveDisplay:
+        """Draw on ``ax``, or on new axes."""
+        self.ax_ = ax = new_axes(5.5, 4.0) if ax is None else ax
+        self.figure_, x = ax.figure, self.thresholds
+        self.lines_ = []
+        for bands, color, name in (
+            (self.model_bands, _BLUE, "model"), (self.all_bands, _ORANGE, "treat all"),
+        ):  # fmt: skip
+            nominal, low = ([getattr(band, end) for band in bands] for end in ("nominal", "low"))
+            self.lines_ += ax.plot(x, nominal, color=color, label=name)
+            self.lines_ += ax.plot(x, low, "--", color=color, label=f"{name}, worst case")
+        ax.axhline(0.0, color="0.4", linewidth=0.8, label="treat none")
+        highest = max(band.nominal for band in (*self.model_bands, *self.all_bands))
+        ax.set(
+            xlabel="threshold probability", ylabel=f"net benefit (ε = {self.epsilon:g})",
+            ylim=(-0.5 * abs(highest) - 0.02, 1.1 * abs(highest) + 0.02),
+        )  # fmt: skip
+        ax.margins(x=0.0)
+        ax.legend(frameon=False, fontsize="small")
+        return self
+
+
+class CalibrationBandDisplay:
+    """The share of positives against the predicted probability, with its range over the ball.
+
+    Samples are in bins of equal size by their probability.  The range of a bin is that of the share
+    of positives among the samples whose probability is in the bin, wherever they came from.
+
+    Attributes
+    ----------
+    predicted : array
+        The mean probability in each bin.
+    bands : list of Band
+        The share of positives in each bin.
+    figure_, ax_, line_ : matplotlib artists
+    """
+
+    def __init__(self, predicted: FloatArray, bands: list[Band], epsilon: float) -> None:
+        self.predicted, self.bands, self.epsilon = predicted, bands, epsilon
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        n_bins: int = 5,
+        epsilon: float | None = None,
+        ax: Any = None,
+        **options: Any,
+    ) -> CalibrationBandDisplay:
+        """Compute and draw."""
+        audit = _audited(model, X, y, epsilon, **options)
+        scores, w = audit.scores[1], audit.weights
+        cuts = np.unique(np.quantile(scores, np.linspace(0.0, 1.0, n_bins + 1)[1:-1]))
+        bins = np.searchsorted(cuts, scores)
+        kept = [k for k in range(cuts.size + 1) if w[bins == k].sum() > 0.0]
+        p, bands = expit(scores), []
+        for k in kept:
+            below = np.zeros((2, cuts.size + 1))
+            below[:, k] = 1.0
+            above = below * np.array([[0.0], [1.0]])
+            bands.append(_band(audit, Metric("share", above, below, tuple(cuts.tolist()))))
+        predicted = [np.average(p[bins == k], weights=w[bins == k]) for k in kept]
+        return cls(np.array(predicted), bands, audit.problem.epsilon).plot(ax=ax)
+
+    def plot(self, *, ax: Any = None) -> CalibrationBandDisplay:
+        """Draw on ``ax``, or on new axes."""
+        self.ax_ = ax = new_axes(4.5, 4.2) if ax is None else ax
+        self.figure_ = ax.figure
+        nominal, low, high = np.array(self.bands).T
+        (self.line_,) = ax.plot(self.predicted, nominal, "o-", color=_BLUE, label="as they are")
+        ax.fill_between(
+            self.predicted, low, high, color=_BLUE, alpha=0.15, lw=0.0,
+            label=f"within ε = {self.epsilon:g}",
+        )  # fmt: skip
+        ax.plot([0.0, 1.0], [0.0, 1.0], ":", color="0.4")
+        ax.set(xlabel="mean predicted probability", ylabel="share of positives",
+               xlim=(0.0, 1.0), ylim=(0.0, 1.0))  # fmt: skip
+        ax.legend(frameon=False, fontsize="small")
+        return self
+
+
+class RocBoxDisplay:
+    """True and false positive rates at thresholds, each with its range over the ball.
+
+    The two ranges of a box are not reached together.
+
+    Attributes
+    ----------
+    thresholds : list of float
+    fpr, tpr : list of Band
+    figure_, ax_, boxes_ : matplotlib artists
+    """
+
+    def __init__(
+        self, thresholds: list[float], fpr: list[Band], tpr: list[Band], epsilon: float
+    ) -> None:
+        self.thresholds, self.fpr, self.tpr, self.epsilon = thresholds, fpr, tpr, epsilon
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        thresholds: Sequence[float] = (0.5,),
+        epsilon: float | None = None,
+        ax: Any = None,
+        **options: Any,
+    ) -> RocBoxDisplay:
+        """Compute and draw."""
+        audit = _audited(model, X, y, epsilon, **options)
+        fpr, tpr = (
+            [_band(audit, metric_of(audit, name, at)) for at in thresholds]
+            for name in ("fpr", "tpr")
+        )
+        return cls(list(thresholds), fpr, tpr, audit.problem.epsilon).plot(ax=ax)
+
+    def plot(self, *, ax: Any = None) -> RocBoxDisplay:
+        """Draw on ``ax``, or on new axes."""
+        self.ax_ = ax = new_axes(4.5, 4.2) if ax is None else ax
+        from matplotlib.patches import Rectangle
+
+        self.figure_, self.boxes_ = ax.figure, []
+        for at, x, y in zip(self.thresholds, self.fpr, self.tpr, strict=True):
+            box = Rectangle((x.low, y.low), x.high - x.low, y.high - y.low, color=_BLUE, alpha=0.15)
+            self.boxes_.append(ax.add_patch(box))
+            ax.plot(x.nominal, y.nominal, "o", color=_BLUE)
+            ax.annotate(f"{at:g}", (x.nominal, y.nominal), (5, -9), textcoords="offset points")
+        ax.plot([0.0, 1.0], [0.0, 1.0], ":", color="0.4")
+        ax.set(xlabel=f"false positive rate (box: within ε = {self.epsilon:g})",
+               ylabel="true positive rate", xlim=(0.0, 1.0), ylim=(0.0, 1.0))  # fmt: skip
+        return self

@@ -1,0 +1,113 @@
+"""Labels and decisions of samples, and what it costs the adversary to change them.
+
+A decision at a threshold τ, or for the class with the largest score, depends on a sample only
+through its scores.  So a sample has an option for each pair of a label k and a decision d:
+
+    cost(k, d)  =  κ(y, k)  +  what it costs to bring the score into the region of d,
+
+and a table ``values[k, d]`` says what the option counts for: 1 for an error, what a decision costs,
+the benefit of a true positive.  At the price γ the adversary gets of a sample
+
+    R(γ)  =  max over k, d of  values[k, d] - γ cost(k, d),
+
+and the largest mean over the ball is ``min over γ of  γε + Σ w_i R_i(γ)`` (strong duality; Kuhn,
+Mohajerin Esfahani, Nguyen and Shafieezadeh-Abadeh 2019).  The upper hulls of the options give it
+for every radius at once (:mod:`.breakpoints`).  On the border of two regions both decisions are
+free: the bounds hold whatever the model does there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..rows.arrays import FloatArray, IndexArray
+from .breakpoints import Breakpoints, Envelopes
+
+#: Samples that are looked at together: their numbers stay in the processor's cache.
+_LOT = 16384
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """Decisions about samples; a column for each sample."""
+
+    label: IndexArray
+    decided: IndexArray  # as things are
+    label_costs: FloatArray  # of every label, 0 for the sample's own
+    reach: FloatArray  # what it costs to bring a sample into the region of each decision
+    weights: FloatArray
+
+    @property
+    def n_decisions(self) -> int:
+        return len(self.reach)
+
+    def values(self, table: FloatArray) -> FloatArray:
+        """What the samples count for as they are."""
+        return np.asarray(table[self.label, self.decided])
+
+    def envelopes(self, table: FloatArray) -> Envelopes:
+        """What the adversary can make of the samples.
+
+        Piece ``1 + k·D + d`` is the option of the label k and the decision d.
+        """
+        start, found = self.values(table), []
+        begins = self._state.copy()
+        for value, pays, members in self._changes(table):
+            k, d = np.divmod(pays, self.n_decisions)
+            for first in range(0, members.size, _LOT):
+                some = members[first : first + _LOT]
+                costs = self.label_costs[np.ix_(k, some)] + self.reach[np.ix_(d, some)]
+                gains = np.broadcast_to((table.ravel()[pays] - value)[:, None], costs.shape)
+                # On a border the best of the free options is where a sample begins.
+                free = np.where(costs == 0.0, gains, 0.0)
+                if free.any():
+                    gained = free.max(axis=0)
+                    begins[some] = np.where(gained > 0.0, pays[free.argmax(axis=0)], begins[some])
+                    start[some] += gained
+                    gains = gains - gained
+                found.append(Breakpoints.of_hulls(costs, gains, some, 1 + pays))
+        return Envelopes(start, Breakpoints.joined(found), begins=begins)
+
+    def paying(self, table: FloatArray, price: float) -> IndexArray:
+        """Samples for which some option is worth a price."""
+        found = [np.empty(0, dtype=np.intp)]
+        for value, pays, members in self._changes(table):
+            worth = np.zeros(members.size, dtype=bool)
+            for option in pays:
+                k, d = divmod(int(option), self.n_decisions)
+                limit = (float(table[k, d]) - value) / price if price > 0.0 else np.inf
+                worth |= self.label_costs[k, members] + self.reach[d, members] < limit
+            found.append(members[worth])
+        return np.concatenate(found)
+
+    def _changes(self, table: FloatArray) -> Iterator[tuple[float, IndexArray, IndexArray]]:
+        """What samples of one label and decision count for, options that are more, the samples."""
+        for members in self._members:
+            value = float(table.ravel()[self._state[members[0]]])
+            pays = np.flatnonzero(table > value)
+            if pays.size:
+                yield value, pays, members
+
+    @cached_property
+    def _state(self) -> IndexArray:
+        """The option that each sample is at."""
+        return np.asarray(self.label * self.n_decisions + self.decided)
+
+    @cached_property
+    def _members(self) -> list[IndexArray]:
+        """Samples that weigh something, by where they are."""
+        size = len(self.label_costs) * self.n_decisions
+        heavy = self.weights > 0.0
+        lots = (np.flatnonzero((self._state == here) & heavy) for here in range(size))
+        return [members for members in lots if members.size]
+
+    def some(self, samples: IndexArray) -> Decisions:
+        """The same about some samples."""
+        return Decisions(
+            self.label[samples], self.decided[samples], self.label_costs[:, samples],
+            self.reach[:, samples], self.weights[samples],
+        )  # fmt: skip

@@ -1,0 +1,111 @@
+"""Thresholds with a promise, and limits of metrics on the population."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import FixedThresholdClassifier
+
+import drlogit
+
+COSTS = {("no", "yes"): 1.0, ("yes", "no"): 5.0}
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1200, 3))
+    y = np.where(X @ [1.5, -1.0, 0.5] - 1.0 + rng.logistic(size=1200) > 0.0, "yes", "no")
+    model = drlogit.DRLogisticRegression(epsilon=0.02, kappa=1.0).fit(X[:400], y[:400])
+    return model, X[400:], y[400:]
+
+
+def test_costs(fitted):
+    model, X, y = fitted
+    choice = drlogit.choose_threshold(model, X, y, costs=COSTS)
+    assert choice.usual == pytest.approx(1.0 / 6.0)
+    assert choice.promise.value <= choice.usual_promise.value
+    # No promise is better than what is seen, and none is beyond the largest cost.
+    assert choice.promise.nominal < choice.promise.value <= 5.0
+    seen = drlogit.worst_case(model, X, y, COSTS, threshold=choice.threshold)
+    assert choice.promise.value > seen.value
+    assert float(choice) == choice.threshold
+    text = str(choice)
+    assert text.startswith(f"Decide for yes from a probability of {choice.threshold:.4g} on.")
+    assert "Assumed: the rows are independent" in text
+    assert f"The usual threshold 0.1667 promises at most {choice.usual_promise.value:.4g}" in text
+
+
+@pytest.mark.parametrize(
+    ("limit", "metric"), [({"max_fpr": 0.4}, "fpr"), ({"min_precision": 0.4}, "precision")]
+)
+def test_limits_of_ratios(fitted, limit, metric):
+    model, X, y = fitted
+    choice = drlogit.choose_threshold(model, X, y, **limit)
+    (wanted,) = limit.values()
+    sign = 1.0 if metric == "fpr" else -1.0
+    assert sign * choice.promise.value <= sign * wanted
+    seen = drlogit.worst_case(model, X, y, metric, threshold=choice.threshold)
+    assert sign * seen.value < sign * choice.promise.value
+    with pytest.raises(ValueError, match=f"no threshold promises {metric}"):
+        drlogit.choose_threshold(model, X, y, **dict.fromkeys(limit, 0.5 - sign * 0.499))
+
+
+def test_more_rows_and_less_radius_promise_more(fitted):
+    model, X, y = fitted
+    values = [
+        drlogit.choose_threshold(model, X[:n], y[:n], costs=COSTS, epsilon=e).promise.value
+        for n, e in ((200, 0.02), (800, 0.02), (800, 0.0))
+    ]
+    assert values[0] > values[1] > values[2]
+
+
+def test_scikit_learn_takes_the_threshold_over(fitted):
+    model, X, y = fitted
+    choice = drlogit.choose_threshold(model, X, y, costs=COSTS)
+    fixed = FixedThresholdClassifier(
+        FrozenEstimator(model), threshold=choice.threshold, response_method="predict_proba"
+    ).fit(X, y)
+    decided = fixed.predict(X) == "yes"
+    np.testing.assert_array_equal(decided, model.predict_proba(X)[:, 1] >= choice.threshold)
+
+
+def test_metrics_of_a_guarantee(fitted):
+    model, X, y = fitted
+    for metric in ("error", "brier", "calibration", "tpr", "net_benefit", COSTS):
+        found = drlogit.guarantee(model, X, y, metric=metric)
+        seen = drlogit.worst_case(model, X, y, metric)
+        sign = -1.0 if found.is_benefit else 1.0
+        if metric == "calibration":
+            assert abs(found.value) > abs(seen.value)
+        else:
+            assert sign * found.value > sign * seen.value - 0.02
+        assert "With 95% confidence" in str(found)
+    with pytest.raises(ValueError, match="without metric"):
+        drlogit.guarantee(model, X, y, metric="log_loss")
+
+
+def test_limit_of_the_error_is_that_of_the_guarantee(fitted):
+    """Two ways to the same number, but for how the confidence is shared."""
+    model, X, y = fitted
+    both = drlogit.guarantee(model, X, y, confidence=0.9)
+    alone = drlogit.guarantee(model, X, y, metric="error", confidence=0.95)
+    assert alone.value == pytest.approx(both.error, abs=1e-9)
+
+
+def test_what_is_refused(fitted):
+    model, X, y = fitted
+    with pytest.raises(ValueError, match="one of costs, max_fpr and min_precision, got 0"):
+        drlogit.choose_threshold(model, X, y)
+    with pytest.raises(ValueError, match="got 2"):
+        drlogit.choose_threshold(model, X, y, costs=COSTS, max_fpr=0.1)
+    with pytest.raises(ValueError, match="between 0 and 1, got 2"):
+        drlogit.choose_threshold(model, X, y, max_fpr=2)
+    with pytest.raises(ValueError, match="dearer than the right ones"):
+        drlogit.choose_threshold(model, X, y, costs={("no", "yes"): 1.0})
+    with pytest.raises(ValueError, match="at least 10 rows"):
+        drlogit.choose_threshold(model, X[:9], y[:9], costs=COSTS)
+    noisy = drlogit.DRLogisticRegression(epsilon=0.02, kappa=1.0, label_noise=0.05).fit(X, y)
+    with pytest.raises(ValueError, match="label_noise"):
+        drlogit.choose_threshold(noisy, X, y, costs=COSTS)
