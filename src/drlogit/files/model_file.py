@@ -260,16 +260,8 @@ def _parse(top: Fields) -> DRLogisticRegression:
     model.categories_ = top["categories"]
     domains = check_domains(model.categories_, model.bounds_, n)
     unit, trust = unit_and_trust(model.kappa, model.classes_)
-    ball = Ball(
-        epsilon,
-        unit,
-        model.norm,
-        costs,
-        model.fit_intercept,
-        *domains[:3],
-        trust,
-        domains.with_none,
-    )
+    ends, none = domains[:3], domains.with_none
+    ball = Ball(epsilon, unit, model.norm, costs, model.fit_intercept, *ends, trust, none)
     (fit,) = top["fits"]
     model._set_result(_parse_fit(fit, ball, K, n, model.tol), epsilon, model.kappa)
     return model

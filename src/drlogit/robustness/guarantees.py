@@ -46,14 +46,7 @@ from .adversary import Adversary
 from .audit_problem import audit_problem
 from .measured_model import own_fit
 from .subgroups import Subgroup, subgroups
-from .unseen_rows import (
-    LEAST_ROWS,
-    PricedRows,
-    best_prices,
-    constant_model,
-    label_shares,
-    own_lambda,
-)
+from .unseen_rows import LEAST_ROWS, PricedRows, best_prices, constant_model, own_lambda
 
 #: The share of the rows on which prices are chosen; it costs the limits a tenth of their precision.
 _CHOOSING = 0.2
@@ -119,9 +112,9 @@ class Guarantee:
     @property
     def limits(self) -> str:
         """Both limits in words."""
-        loss = f"no limit of the log-loss ({self.no_limit})"
-        if math.isfinite(self.loss):
-            loss = f"log-loss <= {self.loss:.4f}"
+        loss = f"log-loss <= {self.loss:.4f}"
+        if self.no_limit:
+            loss = f"no limit of the log-loss ({self.no_limit})"
         return f"{loss}, error <= {self.error:.1%}"
 
     @property
@@ -147,9 +140,7 @@ class Guarantee:
 
     def __str__(self) -> str:
         whose = f" with {self.group}" if self.group else ""
-        loss = (
-            f"<= {self.loss:.4f}" if math.isfinite(self.loss) else f"has no limit: {self.no_limit}"
-        )
+        loss = f"has no limit: {self.no_limit}" if self.no_limit else f"<= {self.loss:.4f}"
         lines = [
             f"With {self.confidence:.0%} confidence, for every distribution within epsilon = "
             f"{self.epsilon:g} ({flips_in_words(self.epsilon, self.kappa)}) of the one that these "
@@ -287,7 +278,7 @@ def guarantee_of(
                 UserWarning,
                 stacklevel=3,
             )
-    constant = constant_model(audit, label_shares(audit, order))
+    constant = constant_model(audit, audit, order)
     ignoring = PricedRows.of(constant, *best_prices(constant, choosing))
     return _stated(priced, ignoring, audit, judged, rest, confidence, parts)
 
@@ -325,9 +316,8 @@ def _out_of_fold(
         best, gamma = best_prices(seen, counted)
         lam = own_lambda(unseen)
         found.append(PricedRows.of(unseen, best if lam is None else lam, gamma))
-        shares = label_shares(seen, counted)
-        prices = best_prices(constant_model(seen, shares), counted)
-        ignoring.append(PricedRows.of(constant_model(unseen, shares), *prices))
+        prices = best_prices(constant_model(seen, seen, counted), counted)
+        ignoring.append(PricedRows.of(constant_model(unseen, seen, counted), *prices))
         tested.append(np.arange(labels.size)[test])
     where = np.concatenate(tested)
     if np.unique(where).size < where.size:

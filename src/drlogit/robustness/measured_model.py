@@ -130,7 +130,7 @@ def _as_fitted(fit: RobustLinearClassifier, measured: MeasuredModel) -> Measured
     said = ", for labels as recorded (label_noise is for predictions)"
     measured = replace(
         measured, costs=fit.feature_costs_, categories=fit.categories_, bounds=fit.bounds_,
-        bounds_from_rows=fit.bounds_ is not None and (fit.bounds is None or fit.bounds == "data"),
+        bounds_from_rows=fit.bounds_ is not None and isinstance(fit.bounds, str | None),
         space=measured.space + ("" if fit.label_noise_ is None else said),
     )  # fmt: skip
     encoding = fit.encoding_

@@ -78,17 +78,15 @@ def _greatest_loss(audit: Adversary) -> float:
     return float(np.logaddexp(0.0, max(greatest, -least)))
 
 
-def label_shares(audit: Adversary, rows: IndexArray) -> FloatArray:
-    """The shares of the labels in some rows, each label counting half a row more."""
-    counts = np.bincount(audit.codes[rows], audit.weights[rows], minlength=len(audit.classes))
-    shares = rows.size * counts / counts.sum() + 0.5
-    return np.asarray(shares / shares.sum())
+def constant_model(audit: Adversary, seen: Adversary, rows: IndexArray) -> Adversary:
+    """The rows of ``audit`` for the model that gives each of them the shares of labels in others.
 
-
-def constant_model(audit: Adversary, shares: FloatArray) -> Adversary:
-    """The same rows for the model that gives each of them these shares of the labels."""
+    These are some ``rows`` of ``seen``, and half a row more for each label.
+    """
+    counts = np.bincount(seen.codes[rows], seen.weights[rows], minlength=len(seen.classes))
+    odds = np.log(rows.size * counts / counts.sum() + 0.5)
     b = np.zeros_like(audit.coefficients)
-    b[:, -1] = np.log(shares) - (math.log(shares[0]) if shares.size == 2 else 0.0)
+    b[:, -1] = odds - odds[0]
     scores = np.repeat(b[:, -1:], audit.codes.size, axis=1)
     return replace(audit, coefficients=b, scores=scores)
 
