@@ -15,7 +15,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 
-from ..robustness.guarantees import ASSUMED
+from ..robustness.metric_promises import ASSUMED
 from ..robustness.thresholds import choose_threshold
 from . import options
 from .asking import costs_by_pair, read_asked, warn_of_fitted_rows
@@ -42,7 +42,8 @@ def run(arguments: Namespace, console: Console) -> int:
     asked = read_asked(arguments, console)
     warn_of_fitted_rows(asked, console)
     found = choose_threshold(
-        asked.model, asked.samples.X, asked.labels, costs=costs_by_pair(arguments.costs, asked.classes),
+        asked.model, asked.samples.X, asked.labels,
+        costs=costs_by_pair(arguments.costs, asked.classes),
         max_fpr=arguments.max_fpr, min_precision=arguments.min_precision,
         epsilon=arguments.epsilon, kappa=asked.kappa(arguments.kappa),
         confidence=arguments.confidence, sample_weight=asked.samples.weights,

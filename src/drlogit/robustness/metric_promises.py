@@ -5,7 +5,7 @@ At a price γ that was fixed without the rows, weak duality gives for the unknow
     sup { E_Q f : W(Q, P) ≤ ε }  ≤  γε + E_P[R_γ],
 
 and ``R_γ`` lies between the least and the largest value of f.  So the mean of ``R_γ`` over the rows
-has an upper limit that holds for every number of them (:func:`.unseen_rows.betting_limit`).  γ is
+has an upper limit that holds for every number of them (:func:`.unseen_rows.bounded_limit`).  γ is
 chosen on a part of the rows that takes no further part.
 
 A ratio ``E[a]/E[b]`` is at most θ where ``sup E[a - θ b] ≤ 0``.  Values of θ are tested one after
@@ -25,7 +25,13 @@ from ..rows.arrays import FloatArray, IndexArray
 from .breakpoints import Envelopes
 from .extremes import Extremes
 from .smooth_metrics import Smooth
-from .unseen_rows import LEAST_ROWS, betting_limit
+from .unseen_rows import LEAST_ROWS, bounded_limit
+
+#: What every promise of a metric rests on.
+ASSUMED = (
+    "Assumed: the rows are independent, of one population in which no row has a larger weight than "
+    "the largest of these, and the model was fixed before they were looked at."
+)
 
 #: The share of the rows on which prices are chosen.
 _CHOOSING = 0.2
@@ -168,8 +174,6 @@ def _limit(
     weights[choosing] = w[choosing] / w[choosing].sum()
     price = asked.price_of(part, weights, epsilon) if epsilon > 0.0 else 1e300
     gained = part.at_price(price)[0][judged]
-    if high == low:
-        return high
-    share = w[judged] / w[judged].sum()
-    mean = betting_limit(np.clip((gained - low) / (high - low), 0.0, 1.0), share, 1.0 - alpha)
-    return low + (high - low) * mean + (price * epsilon if epsilon > 0.0 else 0.0)
+    gained = np.clip(gained, low, high)
+    mean = bounded_limit(gained, w[judged], 1.0 - alpha, low=low, high=high)
+    return mean + (price * epsilon if epsilon > 0.0 else 0.0)

@@ -20,9 +20,8 @@ from ..rows.arrays import FloatArray, IndexArray
 from .adversary import Adversary
 from .audit_problem import audit_problem
 from .extremes import Extremes
-from .guarantees import ASSUMED
 from .measured_model import radius_of_fit
-from .metric_promises import MetricPromise, promise_of, split_rows
+from .metric_promises import ASSUMED, MetricPromise, promise_of, split_rows
 from .metrics import metric_of
 
 #: Thresholds that are tried, beside the usual one: quantiles of scores of all rows and positives.

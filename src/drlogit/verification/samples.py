@@ -203,6 +203,8 @@ def samples_of(
     upper = np.full(n_features, np.inf) if ball.upper is None else ball.upper
     bounded = np.flatnonzero(np.isfinite(lower) & np.isfinite(upper))
     groups, with_none = ball.groups, np.zeros(len(ball.groups), dtype=bool)
+    if ball.with_none is not None:
+        with_none |= ball.with_none
     for rows, part in parts(X, n_features) if groups or bounded.size else ():
         counted = np.flatnonzero(weights[rows] > 0.0)
         for g, group in enumerate(groups):
