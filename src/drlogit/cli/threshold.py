@@ -41,9 +41,9 @@ def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
     asked = read_asked(arguments, console)
     warn_of_fitted_rows(asked, console)
+    costs = costs_by_pair(arguments.costs, asked.classes)
     found = choose_threshold(
-        asked.model, asked.samples.X, asked.labels,
-        costs=costs_by_pair(arguments.costs, asked.classes),
+        asked.model, asked.samples.X, asked.labels, costs=costs,
         max_fpr=arguments.max_fpr, min_precision=arguments.min_precision,
         epsilon=arguments.epsilon, kappa=asked.kappa(arguments.kappa),
         confidence=arguments.confidence, sample_weight=asked.samples.weights,
