@@ -17,12 +17,14 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
+from ..estimators.class_recall import ClassRecall
 from ..estimators.classifier import DRLogisticRegression
 from ..estimators.tolerances import allowances
 from ..files.model_file import write_model
 from ..problem.label_costs import kappa_text
 from ..robustness.guarantees import guarantee
 from . import options
+from .asking import ModelAndSamples
 from .console import DONE, NOT_CONVERGED, Console
 from .guarantee import guarantee_record
 from .outputs import certificate_record, explain_fit
@@ -66,6 +68,11 @@ def run(arguments: Namespace, console: Console) -> int:
         )
         model = training.fit(estimator)
     samples, promised = training.samples, None
+    recalls = [
+        ModelAndSamples(model, each.origin, each.samples).recall()
+        for each in (training, unseen)
+        if each is not None
+    ]
     if unseen is not None:
         weights = unseen.samples.weights
         X, kappa = unseen.samples.X, unseen.samples.kappa
@@ -77,8 +84,10 @@ def run(arguments: Namespace, console: Console) -> int:
         write_model(model, arguments.output, training.origin)
     if console.json or not (console.quiet and arguments.output):
         console.answer(
-            _record(model, promised, training, arguments),
-            lambda: _text(model, promised, training, arguments),
+            _record(model, promised, training, arguments)
+            | recalls[0].record
+            | ({} if unseen is None else {"holdout": recalls[1].record}),
+            lambda: _text(model, promised, recalls, training, arguments),
         )
     return DONE if model.result_.converged else NOT_CONVERGED
 
@@ -101,12 +110,14 @@ def _record(model: Any, promised: Any, training: Training, arguments: Namespace)
     }
 
 
-def _text(model: Any, promised: Any, training: Training, arguments: Namespace) -> str:
+def _text(
+    model: Any, promised: Any, recalls: list[ClassRecall], training: Training, arguments: Namespace
+) -> str:
     n_samples = training.labels.size
     lines = []
     if promised is not None:
         lines = ["What holds for new data, from rows that the model has not seen?"]
-        lines += [str(promised), ""]
+        lines += [str(promised), "On these rows as they are", *recalls[1].lines(), ""]
     lines += [
         f"What may go wrong with the data? (epsilon = {model.epsilon_:g}, kappa = "
         f"{kappa_text(model.kappa_)})",
@@ -114,6 +125,7 @@ def _text(model: Any, promised: Any, training: Training, arguments: Namespace) -
         "",
         "How good is it, on the data it was fitted to?",
         *explain_fit(model.result_),
+        *recalls[0].lines(),
         "",
     ]
     which = "" if promised is None else f", fitted to the other {n_samples} rows,"

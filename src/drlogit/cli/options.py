@@ -160,6 +160,12 @@ def add_ball_options(parser: argparse.ArgumentParser, title: str) -> Add:
     return add
 
 
+def add_threshold(parser: argparse.ArgumentParser) -> None:
+    """From which probability on the positive class is predicted."""
+    group(parser)("--threshold SHARE", "predict the positive class from this probability on, where "
+        "there are two classes (default: the likelier class)", type=float)  # fmt: skip
+
+
 # --- what options hold; argparse gives the name of the function in its messages --------------
 
 

@@ -29,6 +29,7 @@ def add_options(parser: ArgumentParser) -> None:
     add(*options.DATA)
     add("-o --output FILE", "CSV file to write (default: standard output)")
     add("--id COLUMN", "column that names the samples, to be written beside them")
+    options.add_threshold(parser)
     options.add_sample_options(parser)
 
 
@@ -36,10 +37,11 @@ def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
     asked = read_asked(arguments, console, with_labels=False)
     probabilities = asked.model.predict_proba(asked.samples.X)
-    predictions = asked.model.predict(asked.samples.X).tolist()
-    first = 1 if len(asked.classes) == 2 else 0  # of two, the positive class says all
-    header = ["prediction", *(f"probability_{label}" for label in asked.classes[first:])]
-    columns = [predictions, *probabilities[:, first:].T.tolist()]
+    predictions = asked.model.classes_[asked.predicted(arguments.threshold)].tolist()
+    # Of two, the positive class says all.
+    shown = [asked.positive] if len(asked.classes) == 2 else [*range(len(asked.classes))]
+    header = ["prediction", *(f"probability_{asked.classes[k]}" for k in shown)]
+    columns = [predictions, *probabilities[:, shown].T.tolist()]
     record = {
         "classes": asked.classes,
         "predictions": predictions,

@@ -17,12 +17,14 @@ from typing import Any
 
 import numpy as np
 
+from ..estimators.class_recall import ClassRecall
 from ..estimators.classifier_cv import FOLD_TOL, DRLogisticRegressionCV
 from ..files.model_file import write_model
 from ..problem.label_costs import kappa_text
 from ..robustness.guarantees import guarantee
 from ..robustness.unseen_rows import LEAST_ROWS
 from . import options
+from .asking import ModelAndSamples
 from .console import DONE, NOT_CONVERGED, Console
 from .guarantee import guarantee_record
 from .outputs import certificate_record, explain_fit, explain_written, table
@@ -80,9 +82,10 @@ def run(arguments: Namespace, console: Console) -> int:
         promised = guarantee(
             search, given.X, training.labels, sample_weight=given.weights, cv=arguments.folds
         )
-    record = _record(search, training, arguments)
+    recall = ModelAndSamples(search, training.origin, given).recall()
+    record = _record(search, training, arguments) | recall.record
     record |= {} if promised is None else {"guarantee": guarantee_record(promised)}
-    console.answer(record, lambda: _text(search, promised, arguments))
+    console.answer(record, lambda: _text(search, promised, recall, arguments))
     folds = (search.cv_results_["max_gap"] <= max(arguments.tol, FOLD_TOL)).all()
     return DONE if folds and (search.dual_gap_ <= arguments.tol).all() else NOT_CONVERGED
 
@@ -104,7 +107,7 @@ def _record(search: Any, training: Training, arguments: Namespace) -> dict[str, 
     }
 
 
-def _text(search: Any, promised: Any, arguments: Namespace) -> str:
+def _text(search: Any, promised: Any, recall: ClassRecall, arguments: Namespace) -> str:
     found = search.cv_results_
     losses = arguments.scoring is None
     order = np.argsort(found["rank_test_score"], kind="stable")[:8]
@@ -131,6 +134,7 @@ def _text(search: Any, promised: Any, arguments: Namespace) -> str:
         f"Chosen: epsilon = {search.epsilon_:.6g}, kappa = {kappa_text(search.kappa_)}. Fitted to "
         "all samples, and on these:",
         *explain_fit(search.result_),
+        *recall.lines(),
         *([] if promised is None else ["", str(promised)]),
         *explain_written(arguments.output),
     ])  # fmt: skip

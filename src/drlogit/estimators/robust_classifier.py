@@ -28,9 +28,10 @@ from ..problem.classes import ClassProblem
 from ..problem.label_costs import StatedKappa, as_stated, flip_costs, kappa_text
 from ..problem.problem import Problem
 from ..problem.result import Callback, Result
-from ..rows.arrays import FloatArray, is_dask
+from ..rows.arrays import FloatArray, IndexArray, beyond_memory, is_dask
 from ..rows.checks import check_unmasked
 from ..rows.interface import Rows
+from .class_recall import ClassRecall
 from .label_noise import noise_matrix, true_probabilities
 from .tables.by_column import (
     UnscaledDataWarning,
@@ -186,7 +187,24 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         result = replace(result, coef=coef, intercept=intercept, dual=None)
         self._set_result(result, problem.epsilon, as_stated(problem.cost, self.classes_))
         self._warn(result, problem, constant=constant)
+        if not constant:
+            self._warn_of_neglect(data)
         return constant
+
+    def _warn_of_neglect(self, data: TrainingData) -> None:
+        """Warn of a class that the model almost never predicts for the samples of the fit."""
+        if is_dask(data.X) or is_dask(data.codes) or beyond_memory(data.X):
+            return  # another pass over such samples would be a price for everyone
+        scores = safe_sparse_dot(data.X, self.coef_.T, dense_output=True) + self.intercept_
+        found = ClassRecall.of(self.classes_.tolist(), data.codes, _decided(scores))
+        often = None
+        if data.n_classes == 2:
+            rare = int(found.shares.argmin())
+            own = scores[:, 0] if rare == 1 else -scores[:, 0]
+            often = float(expit(np.quantile(own, 1.0 - found.shares[rare])))
+        said = found.neglected(self.epsilon_, self.kappa_, often)
+        if said is not None:
+            warnings.warn(said, UserWarning, stacklevel=5)
 
     def save_proof(
         self,
@@ -337,8 +355,7 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         if self.label_noise_ is not None:
             return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
         scores = self.decision_function(X)
-        codes = (scores > 0.0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-        return np.asarray(self.classes_[codes])
+        return np.asarray(self.classes_[_decided(scores.reshape(len(scores), -1))])
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probabilities for each sample of X, a column for each of ``classes_``.
@@ -376,3 +393,9 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
         lazy: np.ndarray[Any, Any] = map_rows(method, X, n_columns, dtype)
         return lazy
+
+
+def _decided(scores: FloatArray) -> IndexArray:
+    """The class of the largest score in each row; of two classes there is one score."""
+    codes = scores.argmax(axis=1) if scores.shape[1] > 1 else scores[:, 0] > 0.0
+    return np.asarray(codes, dtype=np.intp)
