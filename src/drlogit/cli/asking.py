@@ -99,7 +99,7 @@ def read_asked(
         n_features=n_features,
         served=True,
         categorical=tuple(str(column.name) for column in columns if column.levels is not None),
-        numbers=tuple(str(n) for n in origin.get("numbers") or () if n in (names or ())),
+        numbers=tuple(str(column.name) for column in columns if column.decimal is not None),
     )
     samples = read_samples(arguments.data, wanted)
     found = samples.X.shape[1]

@@ -48,7 +48,8 @@ class Training:
         X = self.samples.X
         if not is_frame(X):
             return None
-        return [j for j, column in enumerate(columns_of(X)) if column.holds_levels]
+        given = enumerate(zip(self.samples.names, columns_of(X), strict=True))
+        return [j for j, (name, c) in given if name not in self.samples.numbers and c.holds_levels]
 
     def fit(self, estimator: Any) -> Any:
         """The estimator, fitted."""
@@ -98,6 +99,7 @@ def parameters(arguments: argparse.Namespace, training: Training) -> dict[str, A
         "missing": arguments.missing,
         # What tells rows apart is gone, or was asked for.
         "categorical_features": training.categorical,
+        "numbers": [training.samples.names.index(n) for n in training.samples.numbers] or None,
         "bounds": training.positions(arguments.bounds, "--bounds"),
         "class_weight": "balanced" if arguments.balanced else None,
         "label_noise": training.by_label(arguments.label_noise),
@@ -137,8 +139,6 @@ def read_training(arguments: argparse.Namespace, console: Console) -> Training:
     if arguments.features and arguments.drop:
         raise ValueError("--features and --drop exclude each other")
     samples = read_samples(arguments.data, Wanted.stated(vars(arguments)))
-    for remark in samples.remarks:
-        console.note(f"--numbers: {remark}")
     samples = _without_identifiers(samples, arguments, console)
     origin = {
         "data": Path(samples.source).name,
@@ -146,7 +146,6 @@ def read_training(arguments: argparse.Namespace, console: Console) -> Training:
         "target": samples.target,
         "zero_based": bool(arguments.zero_based),
         "balanced": bool(arguments.balanced),
-        "numbers": list(arguments.numbers),
     }
     training = Training(samples, origin)
     n_classes, size = len(training.classes), training.labels.size
@@ -168,7 +167,7 @@ def _without_identifiers(
     """
     if not is_frame(samples.X):
         return samples
-    asked, kept = {*arguments.categorical, *(arguments.features or ())}, []
+    asked, kept = {*arguments.categorical, *(arguments.features or ()), *samples.numbers}, []
     for column in columns_of(samples.X):
         if column.name in asked or not column.holds_levels:
             kept.append(column.name)

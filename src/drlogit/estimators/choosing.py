@@ -7,9 +7,9 @@ is asked of the problem is in :mod:`drlogit.fitting`.
 from __future__ import annotations
 
 import math
-import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,7 @@ def epsilon_max(
     categories: Any = None,
     bounds: Any = None,
     categorical_features: Any = "from_dtype",
+    numbers: Sequence[Any] | None = None,
     missing: str = "error",
     sample_weight: ArrayLike | None = None,
 ) -> float:
@@ -63,7 +64,7 @@ def epsilon_max(
     _, _, problem = _posed(
         X, y, sample_weight, kappa, norm=norm, fit_intercept=fit_intercept,
         feature_costs=feature_costs, categories=categories, bounds=bounds,
-        categorical_features=categorical_features, missing=missing,
+        categorical_features=categorical_features, numbers=numbers, missing=missing,
     )  # fmt: skip
     return largest_radius(problem)
 
@@ -79,6 +80,7 @@ def suggest_radius(
     categories: Any = None,
     bounds: Any = None,
     categorical_features: Any = "from_dtype",
+    numbers: Sequence[Any] | None = None,
     missing: str = "error",
     sample_weight: ArrayLike | None = None,
     n_draws: int = 2000,
@@ -88,7 +90,8 @@ def suggest_radius(
 
     Parameters
     ----------
-    X, y, norm, fit_intercept, feature_costs, categories, bounds, categorical_features, missing
+    X, y, norm, fit_intercept, feature_costs, categories, bounds, categorical_features, numbers, \
+missing
         As in :class:`drlogit.DRLogisticRegression`.
     confidence : float
         Probability, in (0, 1), with which the ball should contain a distribution for which the
@@ -114,12 +117,12 @@ def suggest_radius(
     may be wrong, or ``inf``.  Categories and bounds are no norm, for which the theory is: they get
     the radius of the same first-order argument, at the least that changing a level can cost.
     """
-    if not (isinstance(confidence, numbers.Real) and 0.0 < confidence < 1.0):
+    if not (isinstance(confidence, Real) and 0.0 < confidence < 1.0):
         raise ValueError(f"confidence must be in (0, 1), got {confidence!r}")
     _, _, problem = _posed(
         X, y, sample_weight, math.inf, norm=norm, fit_intercept=fit_intercept,
         feature_costs=feature_costs, categories=categories, bounds=bounds,
-        categorical_features=categorical_features, missing=missing,
+        categorical_features=categorical_features, numbers=numbers, missing=missing,
     )  # fmt: skip
     return suggested_radius(problem, confidence, check_count(n_draws, "n_draws"), random_state)
 
@@ -187,6 +190,7 @@ def regularization_path(
     categories: Any = None,
     bounds: Any = None,
     categorical_features: Any = "from_dtype",
+    numbers: Sequence[Any] | None = None,
     missing: str = "error",
     sample_weight: ArrayLike | None = None,
     solver: str = "auto",
@@ -214,8 +218,8 @@ def regularization_path(
         Cost of flipping a label: ``epsilon / kappa`` is the largest share of labels that the
         adversary may flip.  ``inf`` if labels are beyond doubt; by label or by sample as in
         :class:`~drlogit.DRLogisticRegression`.
-    norm, fit_intercept, feature_costs, categories, bounds, categorical_features, missing, \
-sample_weight, solver, tol, max_iter
+    norm, fit_intercept, feature_costs, categories, bounds, categorical_features, numbers, \
+missing, sample_weight, solver, tol, max_iter
         As in :class:`~drlogit.DRLogisticRegression`.
     warm_start : bool
         Whether each fit starts where the ones before lead to.
@@ -248,7 +252,7 @@ sample_weight, solver, tol, max_iter
     learner, data, problem = _posed(
         X, y, sample_weight, kappa, norm=norm, fit_intercept=fit_intercept,
         feature_costs=feature_costs, categories=categories, bounds=bounds,
-        categorical_features=categorical_features, missing=missing,
+        categorical_features=categorical_features, numbers=numbers, missing=missing,
     )  # fmt: skip
     names = data.model["names"]
     limit = largest_radius(problem)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -65,6 +65,9 @@ class DRLogisticRegression(RobustLinearClassifier):
         moves as a category: those of text, categories or truth values (in a frame of pandas or
         polars), or those given by name or position, or none.  A missing category is a category; a
         level that training did not show is scored as the average sample.
+    numbers : list of columns, optional
+        Columns of text that hold numbers, such as ``"$1,234.50"``, ``"12 %"`` or ``"1.234,5"``;
+        whether the decimal mark is a point or a comma, the column tells.  Other text is missing.
     missing : {"error", "median", "mean"}
         What stands in for a missing number in a frame or dense array.
     solver : str
@@ -121,6 +124,9 @@ class DRLogisticRegression(RobustLinearClassifier):
         How distance was measured, for each column of ``coef_``.
     label_noise_ : array of shape (n_classes, n_classes) or None
         Shares of each true class (rows) that are recorded as each class (columns).
+    columns_seen_ : array of shape (3, n_features_in_) or None
+        Of the columns of a frame the smallest and the largest number, and the share of missing
+        values: :meth:`predict` warns of numbers far outside, and of columns that are empty now.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : array of shape (n_features,)
@@ -157,6 +163,7 @@ class DRLogisticRegression(RobustLinearClassifier):
         categories: Any = None,
         bounds: Any = None,
         categorical_features: Any = "from_dtype",
+        numbers: Sequence[Any] | None = None,
         missing: str = "error",
         solver: str = "auto",
         tol: float = 1e-6,
@@ -175,6 +182,7 @@ class DRLogisticRegression(RobustLinearClassifier):
         self.categories = categories
         self.bounds = bounds
         self.categorical_features = categorical_features
+        self.numbers = numbers
         self.missing = missing
         self.solver = solver
         self.tol = tol

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -79,8 +79,8 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         of the best: more robustness at no price that the folds could measure.
     refit : bool
         Whether to fit the chosen model to all data; without, the estimator cannot predict.
-    norm, fit_intercept, feature_costs, categories, bounds, categorical_features, missing, solver, \
-tol, max_iter, class_weight, label_noise
+    norm, fit_intercept, feature_costs, categories, bounds, categorical_features, numbers, \
+missing, solver, tol, max_iter, class_weight, label_noise
         As in :class:`DRLogisticRegression`.
     n_jobs : int, optional
         How many folds to work on at a time.
@@ -157,6 +157,7 @@ tol, max_iter, class_weight, label_noise
         categories: Any = None,
         bounds: Any = None,
         categorical_features: Any = "from_dtype",
+        numbers: Sequence[Any] | None = None,
         missing: str = "error",
         solver: str = "auto",
         tol: float = 1e-6,
@@ -180,6 +181,7 @@ tol, max_iter, class_weight, label_noise
         self.categories = categories
         self.bounds = bounds
         self.categorical_features = categorical_features
+        self.numbers = numbers
         self.missing = missing
         self.solver = solver
         self.tol = tol

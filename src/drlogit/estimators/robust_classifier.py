@@ -53,6 +53,7 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     categories: Any
     bounds: Any
     categorical_features: Any
+    numbers: Sequence[Any] | None
     missing: str
     solver: str
     tol: float
@@ -67,6 +68,7 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     feature_costs_: Any = None
     categories_: Any = None
     bounds_: Any = None
+    columns_seen_: FloatArray | None = None
 
     #: Shares of true classes (rows) that are recorded as others, if labels are known to be wrong.
     label_noise_: FloatArray | None = None

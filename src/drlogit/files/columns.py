@@ -57,7 +57,7 @@ class Wanted:
 
 @dataclass(frozen=True, eq=False)
 class FileSamples:
-    """What was in a file; ``X`` is a data frame or a matrix, ``remarks`` what is to be said of it.
+    """What was in a file; ``X`` is a data frame or a matrix, the text of ``numbers`` holds numbers.
 
     Features without names go by numbers, the first of which is ``first_number``.
     """
@@ -69,7 +69,7 @@ class FileSamples:
     target: str | None
     source: str
     first_number: int = 0
-    remarks: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()
     kappa: FloatArray | None = None  # what it costs to flip each label
 
     @property

@@ -153,6 +153,7 @@ def _document(model: Any) -> dict[str, Any]:
         "feature_names": None if names is None else [str(name) for name in names],
         "feature_costs": None if costs is None else np.asarray(costs, dtype=float),
         "columns": None if encoding is None else [asdict(column) for column in encoding.columns],
+        "columns_seen": model.columns_seen_,
         "missing_marks": None if encoding is None else MISSING_MARKS,
         "categories": None if groups is None else [np.asarray(group) for group in groups],
         "bounds": None if bounds is None else [
@@ -257,6 +258,10 @@ def _parse(top: Fields) -> DRLogisticRegression:
     model.encoding_, model.feature_costs_, model.label_noise_ = encoding, costs, noise
     if top["bounds"] is not None:
         model.bounds_ = tuple(_numbers(top, "bounds", 2, n, finite=False))
+    if top["columns_seen"] is not None:
+        model.columns_seen_ = np.array(top["columns_seen"], dtype=float)  # null is NaN
+        if model.columns_seen_.shape != (3, model.n_features_in_):
+            raise ValueError(f"'columns_seen' must be three rows of {model.n_features_in_} numbers")
     model.categories_ = top["categories"]
     domains = check_domains(model.categories_, model.bounds_, n)
     unit, trust = unit_and_trust(model.kappa, model.classes_)
@@ -313,7 +318,9 @@ def _parse_encoding(top: Fields, n_features: int) -> Encoding | None:
     for each in top["columns"]:
         levels = None if each["levels"] is None else tuple(each["levels"])
         fill = None if each["fill"] is None else _numbers(each, "fill")
-        columns.append(EncodedColumn(each["name"], levels, fill, each["kind"]))
+        if each["decimal"] not in (None, ".", ","):
+            raise ValueError(f"'decimal' must be '.', ',' or null, got {each['decimal']!r:.20}")
+        columns.append(EncodedColumn(each["name"], levels, fill, each["kind"], each["decimal"]))
     encoding = Encoding(tuple(columns))
     if top["missing_marks"] != list(MISSING_MARKS):
         raise ValueError("'missing_marks' must be those of this drlogit")

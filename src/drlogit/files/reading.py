@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from ..estimators.tables.frames import is_number
 from .columns import FileSamples, Header, Roles, Wanted
 from .formats import DELIMITERS, format_of, open_text, opened, plain_errors
-from .values import dressed_numbers, feature, tidy_labels
+from .values import feature, tidy_labels
 
 #: How pandas calls an index without a name: no feature.
 _PANDAS_INDEX = "__index_level_"
@@ -130,13 +130,11 @@ def _samples(frame: Any, header: Header, roles: Roles, wanted: Wanted) -> FileSa
     """What the columns of a frame, which go by position, are for; each by its meaning."""
     import pandas as pd
 
-    source, remarks = header.source, list[str]()
+    source = header.source
     features = {
-        j: dressed_numbers(frame[j], header.names[j], remarks)
-        if j in roles.numbers
-        else feature(
-            frame[j], header.names[j], source, as_text=j in roles.texts, served=wanted.served,
-            marks=wanted.missing_marks,
+        j: feature(
+            frame[j], header.names[j], source, served=wanted.served, marks=wanted.missing_marks,
+            as_text=j in roles.texts or (j in roles.numbers and frame[j].dtype.kind == "O"),
         )
         for j in roles.features
     }  # fmt: skip
@@ -153,9 +151,8 @@ def _samples(frame: Any, header: Header, roles: Roles, wanted: Wanted) -> FileSa
     weights, kappa = (
         None if place is None else frame[place].to_numpy() for place in (roles.weights, roles.kappa)
     )
-    return FileSamples(
-        X, labels, weights, names, target, source, remarks=tuple(remarks), kappa=kappa
-    )
+    numbers = tuple(header.names[j] for j in roles.features if j in roles.numbers)
+    return FileSamples(X, labels, weights, names, target, source, numbers=numbers, kappa=kappa)
 
 
 # --- matrices --------------------------------------------------------------------------------

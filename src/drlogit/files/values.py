@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..estimators.tables.frames import MISSING_MARKS, is_number, listed
-from ..estimators.tables.text_columns import numbers_in_text
 
 #: A column of more distinct numbers than this, and few other texts, is one of numbers with a slip.
 _MANY_NUMBERS, _FEW_TEXTS = 20, 0.1
@@ -68,24 +67,6 @@ def feature(
     levels = {text: place for place, text in enumerate(dict.fromkeys(there))}
     places = np.array([*(levels.get(text, -1) for text in texts), -1])
     return pd.Categorical.from_codes(places[codes], list(levels))
-
-
-def dressed_numbers(column: Any, name: str, remarks: list[str]) -> Any:
-    """The numbers that a column of text holds; what else is in it is remarked, and missing."""
-    import pandas as pd
-
-    codes, found = pd.factorize(column)
-    if not all(isinstance(text, str) for text in found):
-        return column.to_numpy(np.float64)
-    numbers = np.append(numbers_in_text(found), np.nan)
-    other = [text for text, number in zip(found, numbers, strict=False) if np.isnan(number)]
-    if other:
-        count = int(np.isnan(numbers[codes]).sum() - (codes < 0).sum())
-        remarks.append(
-            f"{count} texts of column {name!r:.60} are no numbers, and missing, such as "
-            f"{other[0]!r:.40}"
-        )
-    return numbers[codes]
 
 
 def tidy_labels(labels: Any, source: str) -> NDArray[Any]:

@@ -1,0 +1,119 @@
+"""New rows of a table beside those of training: what is unlike them, in words.
+
+A model scores whatever it is given.  Ages in months, a column that a new export leaves empty, or a
+row without any value are scored like all others, so they are spoken of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ...rows.arrays import BoolArray, FloatArray, Matrix
+from .encoding import EncodedRows, Encoding
+from .frames import TableColumn, listed
+
+#: A number is far outside the range of training if it is further from it than this multiple of its
+#: width: ages of 18 to 90 reach from -54 to 162, and an age of 20 years is 240 months.
+_FAR = 1.0
+
+#: A column without any value is spoken of if that is less probable than this, by the share of
+#: missing values in training.
+_BY_ACCIDENT = 1e-3
+
+
+def columns_seen(matrix: Matrix, table: Encoding, absent: BoolArray | None) -> FloatArray:
+    """What training shows of each column of a table, as three rows.
+
+    The smallest and the largest number (NaN for categories), and the share of missing values.
+    """
+    low, high = (_of_numbers(end, table) for end in (matrix.min(axis=0), matrix.max(axis=0)))
+    gone = np.zeros(low.size) if absent is None else absent.mean(axis=0)
+    return np.array([low, high, gone])
+
+
+def remarks_on(
+    rows: EncodedRows, seen: FloatArray, table: Encoding, given: Sequence[TableColumn]
+) -> list[str]:
+    """What is to be said of encoded rows of a table, beside those of training."""
+    new = _mostly_unknown(rows.unknown & ~rows.absent, table, given)
+    said = [new, *_empty(rows.absent, seen[2], table)]
+    return [*filter(None, said), *far_outside(rows.matrix, seen, table)]
+
+
+def far_outside(matrix: Matrix, seen: FloatArray, table: Encoding) -> list[str]:
+    """What is to be said of numbers that are far outside the range of training."""
+    low, high, _ = seen
+    reach = _FAR * (high - low)
+    least, most = (_of_numbers(end, table) for end in (matrix.min(axis=0), matrix.max(axis=0)))
+    # Comparisons with NaN are false; a column that did not vary in training has no scale.
+    outside = ((least < low - reach) | (most > high + reach)) & (reach > 0.0)
+    named = []
+    for j in np.flatnonzero(outside).tolist():
+        values = matrix[:, [table.places[j][0]]]
+        values = np.ravel(values.toarray() if sp.issparse(values) else values)
+        far = (values < low[j] - reach[j]) | (values > high[j] + reach[j])
+        named.append(
+            f"{table.columns[j].name!r:.40} ({int(far.sum())} of {far.size} rows, such as "
+            f"{values[far][0]:.6g}, where training had {low[j]:.6g} to {high[j]:.6g})"
+        )
+    if not named:
+        return []
+    return [
+        f"numbers lie far outside the range of training in {_columns(named)}: are they in other "
+        "units?"
+    ]
+
+
+def _of_numbers(ends: Any, table: Encoding) -> FloatArray:
+    """Of values for the columns of a matrix those for the columns of numbers, NaN for others."""
+    flat = np.ravel(ends.toarray() if sp.issparse(ends) else ends)
+    pairs = zip(table.columns, table.places, strict=True)
+    return np.array([flat[place[0]] if c.levels is None else np.nan for c, place in pairs])
+
+
+def _empty(absent: BoolArray, missing: FloatArray, table: Encoding) -> list[str]:
+    """What is to be said of columns and rows without any value."""
+    n_rows, said = absent.shape[0], []
+    gone = np.flatnonzero(absent.all(axis=0) & (missing**n_rows < _BY_ACCIDENT))
+    if gone.size:
+        named = [f"{table.columns[j].name!r:.40}" for j in gone.tolist()]
+        said.append(
+            f"none of {n_rows} rows has a value in {_columns(named)}, where training had some: "
+            "what stands in for missing values is scored there"
+        )
+    kept = [not column.left_out for column in table.columns]
+    empty = np.flatnonzero(absent[:, kept].all(axis=1))
+    if empty.size:
+        said.append(
+            f"{empty.size} of {n_rows} rows have no value in any column, the first of them row "
+            f"{empty[0] + 1}: their scores come from what stands in for missing values"
+        )
+    return said
+
+
+def _mostly_unknown(
+    unknown: BoolArray, table: Encoding, given: Sequence[TableColumn]
+) -> str | None:
+    """What is to be said where training did not show the levels of most rows, if anything."""
+    n_rows, named = unknown.shape[0], []
+    for column, where, each in zip(table.columns, unknown.T, given, strict=True):
+        new = np.flatnonzero(where)
+        if column.levels and 2 * new.size > n_rows:
+            named.append(
+                f"{column.name!r:.40} ({new.size} of {n_rows} rows, such as "
+                f"{each.levels[new[0]]!r:.30}, where training had {column.levels[0]!r:.30})"
+            )
+    if not named:
+        return None
+    return (
+        f"most of {_columns(named)} is of levels that training did not show, which count as the "
+        "average sample does: is it spelt or coded otherwise?"
+    )
+
+
+def _columns(named: Sequence[str]) -> str:
+    return f"{'column' if len(named) == 1 else 'columns'} {listed(named, 3)}"
