@@ -526,7 +526,7 @@ def test_examples_of_the_help_are_right(name, capsys):
     examples = re.findall(rf"^  (drlogit {name}.*)$", capsys.readouterr().out, re.M)
     assert examples
     for words in (shlex.split(example)[1:] for example in examples):
-        assert cli._build_parser(words).parse_args(words).command == name
+        assert cli._parsed(words).command == name
 
 
 def test_progress_on_a_terminal(run, monkeypatch):

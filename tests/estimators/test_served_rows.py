@@ -38,7 +38,10 @@ def test_other_units_are_noticed(kind, numbers_only, tmp_path):
     for each in (model, load_model(tmp_path / "m.json")):
         with pytest.warns(UserWarning, match=said):
             each.predict(kind(frame.assign(age=12.0 * frame.age)))
+        with pytest.warns(UserWarning, match=r"in column 'age' \(1 of 60 rows, such as 4800"):
+            each.predict(kind(frame.assign(age=[4800.0, *frame.age[1:]])))
         each.predict(kind(frame.assign(age=1.3 * frame.age)))  # without a word
+        each.predict(kind(frame.assign(age=[170.0, *frame.age[1:]])))  # a long tail
 
 
 def test_a_constant_column_and_arrays_have_no_range():

@@ -5,7 +5,8 @@ them so that a step of one means the same everywhere, or let --standardize do so
 categories. More than two classes are one softmax.
 
     drlogit fit data.csv --target diagnosis --standardize --epsilon 0.1 -o model.json
-    drlogit fit table.csv --tolerate labels=0.02,age=2 --holdout 0.2 -o model.json
+    drlogit fit table.csv --tolerate labels=0.02,age=2 --holdout 0.2 --holdout-out new.csv
+    zcat table.csv.gz | drlogit fit - --decimal , --encoding latin1 -o model.json
     drlogit fit table.csv --target income --standardize --missing median --bounds age=0..120
     drlogit fit train.libsvm.bz2 --epsilon auto --kappa inf -o model.json
     drlogit fit data.parquet --drop id,name --immovable age --weights w -o model.json
@@ -21,6 +22,7 @@ from ..estimators.class_recall import ClassRecall
 from ..estimators.classifier import DRLogisticRegression
 from ..estimators.tolerances import allowances
 from ..files.model_file import write_model
+from ..files.writing import write_text
 from ..problem.label_costs import kappa_text
 from ..robustness.guarantees import guarantee
 from . import options
@@ -40,6 +42,9 @@ def add_options(parser: ArgumentParser) -> None:
         "bounds")  # fmt: skip
     add("--holdout SHARE", "share of the rows to leave out of the fit, about which it then gives a "
         "guarantee: what holds for new data like these", type=float)  # fmt: skip
+    add("--holdout-out FILE", "file to write the rows to that --holdout leaves out, for drlogit "
+        "audit or guarantee: CSV, or svmlight text if DATA is")  # fmt: skip
+    add("--seed N", "which rows --holdout leaves out", type=int, default=0)
     add = options.add_model_options(parser, epsilon=0.01, kappa=1.0)
     add(
         "--tolerate labels=0.02,A=0.1",
@@ -56,7 +61,12 @@ def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
     training, unseen = read_training(arguments, console), None
     if arguments.holdout is not None:
-        training, unseen = training.split(arguments.holdout)
+        training, unseen = training.split(arguments.holdout, arguments.seed)
+    if arguments.holdout_out is not None:
+        if unseen is None:
+            raise ValueError("--holdout-out writes the rows of --holdout: say how many, as 0.2")
+        rows = unseen.samples.as_text(arguments.weights, arguments.kappa_column)
+        write_text(arguments.holdout_out, rows)
     settings = {"epsilon": arguments.epsilon, "kappa": training.by_label(arguments.kappa)}
     settings |= parameters(arguments, training)
     if arguments.tolerate is not None:
@@ -133,6 +143,8 @@ def _text(
         lines.append(f"The model{which} is not kept: name a file to write it to with -o model.json")
     else:
         lines.append(f"Model{which} written to {arguments.output}")
+    if arguments.holdout_out is not None:
+        lines.append(f"Rows left out of the fit written to {arguments.holdout_out}")
     if arguments.proof is not None:
         lines.append(f"Proof written to {arguments.proof}: check it with drlogit verify")
     return "\n".join(lines)

@@ -13,7 +13,10 @@ from ..files.writing import write_bytes
 from ..problem.result import Result, Status
 
 #: Options and arguments that name files to write, and files to read.
-_OUTPUTS = {"output": "-o", "proof": "--proof", "plot": "--plot", "file": "FILE"}
+_OUTPUTS = {
+    "output": "-o", "proof": "--proof", "plot": "--plot", "file": "FILE",
+    "holdout_out": "--holdout-out",
+}  # fmt: skip
 _INPUTS = ("data", "model", "others")
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from argparse import ArgumentParser, Namespace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -68,12 +69,16 @@ def run(arguments: Namespace, console: Console) -> int:
             callback=lambda at: bar(lambda: f"lambda {at.lam:.3g}, gap {at.gap:.1e}"),
             **settings,
         )  # fmt: skip
+    classes = training.classes
+    if training.positive == classes[0]:
+        path = replace(path, coefs=-path.coefs, intercepts=-path.intercepts)
+        classes = classes[::-1]
     names = path.feature_names or training.samples.names
     if arguments.plot is not None:
         from ..report import RegularizationPathDisplay
 
         display = RegularizationPathDisplay.from_path(
-            path, feature_names=names, unit=unit, classes=training.classes
+            path, feature_names=names, unit=unit, classes=classes
         )
         save_plot(display.figure_, arguments.plot)
     console.answer(_record(path, names, training), lambda: _text(path, arguments))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
@@ -244,6 +245,7 @@ missing, solver, tol, max_iter, class_weight, label_noise
         y, sample_weight, kappa = (
             in_memory(each) if is_dask(each) else each for each in (y, sample_weight, kappa)
         )
+        scorer = self._scorer()
         given = self._check_data(X, y, sample_weight, kappa)
         every, cv = np.arange(given.y.size), check_cv(self.cv, given.y, classifier=True)
         splits = [
@@ -262,7 +264,7 @@ missing, solver, tol, max_iter, class_weight, label_noise
         raw = is_table(X) and not matrix and not is_dask(given.X)
         weights = None if sample_weight is None else np.asarray(sample_weight)
         samples = X if raw else given.X, given.y, weights, given.kappa
-        found = self._run_folds(samples, splits, kappas, epsilons, from_largest=counted)
+        found = self._run_folds(scorer, samples, splits, kappas, epsilons, from_largest=counted)
         self.cv_results_ = tabulate(kappas, epsilons, found, factors=given.kappa is not None)
         self.best_index_ = choose(
             self.cv_results_, self.n_splits_, one_standard_error=self.one_standard_error
@@ -293,8 +295,15 @@ missing, solver, tol, max_iter, class_weight, label_noise
     def _scorer(self) -> Callable[..., float]:
         if self.scoring is None:
             return mean_log_likelihood
-        from sklearn.metrics import check_scoring
+        from sklearn.metrics import check_scoring, get_scorer_names
 
+        if isinstance(self.scoring, str) and self.scoring not in get_scorer_names():
+            near = get_close_matches(self.scoring, get_scorer_names(), n=1)
+            raise ValueError(
+                "scoring must be a name that scikit-learn knows, such as 'roc_auc', 'f1', "
+                "'balanced_accuracy' or 'neg_brier_score' (sklearn.metrics.get_scorer_names() has "
+                f"all), got {self.scoring!r:.40}{f': did you mean {near[0]!r}?' if near else ''}"
+            )
         scorer: Callable[..., float] = check_scoring(self, scoring=self.scoring)
         return scorer
 
@@ -319,6 +328,7 @@ missing, solver, tol, max_iter, class_weight, label_noise
 
     def _run_folds(
         self,
+        scorer: Callable[..., float],
         samples: tuple[Any, ...],
         splits: list[tuple[IndexArray, IndexArray]],
         kappas: FloatArray,
@@ -337,7 +347,7 @@ missing, solver, tol, max_iter, class_weight, label_noise
         }  # fmt: skip
         running = Parallel(n_jobs=self.n_jobs, return_as="generator", verbose=self.verbose)(
             delayed(score_fold)(
-                learner, samples, split, kappas, epsilons, controls, self._scorer(),
+                learner, samples, split, kappas, epsilons, controls, scorer,
                 classes=self.classes_, from_largest=from_largest,
             )
             for split in splits

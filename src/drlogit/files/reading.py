@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from ..estimators.tables.frames import is_number
 from .columns import FileSamples, Header, Roles, Wanted
-from .formats import DELIMITERS, format_of, open_text, opened, plain_errors
+from .formats import DELIMITERS, STANDARD_INPUT, format_of, open_text, opened, plain_errors
 from .values import feature, tidy_labels
 
 #: How pandas calls an index without a name: no feature.
@@ -26,7 +26,7 @@ _PANDAS_INDEX = "__index_level_"
 
 def read_samples(path: str | os.PathLike[str], wanted: Wanted) -> FileSamples:
     """The samples in a file."""
-    path = Path(path)
+    path = STANDARD_INPUT if str(path) == "-" else Path(path)
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, "Is a directory, not a data file", str(path))
     with plain_errors(path):
@@ -39,39 +39,46 @@ def read_samples(path: str | os.PathLike[str], wanted: Wanted) -> FileSamples:
 def _read_csv(path: Path, wanted: Wanted) -> FileSamples:
     import pandas as pd
 
-    with open_text(path) as text:
+    with open_text(path, wanted.encoding) as text:
         lines = text.readlines(1 << 16)
-    delimiter = wanted.delimiter or _delimiter(lines[0])
+    delimiter = wanted.delimiter or _delimiter(lines[0], wanted.decimal)
     rows = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
     first = list(islice(filter(None, rows), 20))
-    has_header = _looks_like_header(first) if wanted.header is None else wanted.header
+    has_header = wanted.header
+    if has_header is None:
+        has_header = _looks_like_header([
+            [field.replace(wanted.decimal, ".") for field in row] for row in first
+        ])  # fmt: skip
     width = len(first[0])
     header = Header([n.strip() for n in first[0]] if has_header else None, width, str(path))
     roles = header.roles(wanted)
     as_text = roles.texts | roles.numbers | ({roles.target} if wanted.with_labels else set())
-    frame = pd.read_csv(
-        path,
-        sep=delimiter,
-        header=0 if has_header else None,
-        names=range(width),
-        index_col=False,
-        dtype=dict.fromkeys(as_text, str),
-        na_values=list(wanted.missing_marks),
-        keep_default_na=False,
-        na_filter=bool(wanted.missing_marks),
-        skipinitialspace=True,
-        encoding="utf-8-sig",
-        low_memory=False,
-    )
+    with opened(path) as file:
+        frame = pd.read_csv(
+            file,
+            sep=delimiter,
+            decimal=wanted.decimal,
+            header=0 if has_header else None,
+            names=range(width),
+            index_col=False,
+            dtype=dict.fromkeys(as_text, str),
+            na_values=list(wanted.missing_marks),
+            keep_default_na=False,
+            na_filter=bool(wanted.missing_marks),
+            skipinitialspace=True,
+            encoding=wanted.encoding,
+            low_memory=False,
+        )
     if not len(frame):
         raise ValueError(f"{path} has a header but no samples")
     if frame[width - 1].isna().any():  # which may be a row that is cut short
-        _check_widths(path, delimiter, width)
+        _check_widths(path, wanted.encoding, delimiter, width)
     return _samples(frame, header, roles, wanted)
 
 
-def _delimiter(line: str) -> str:
+def _delimiter(line: str, decimal: str) -> str:
     outside = "".join(line.split('"')[::2])  # what stands in quotes delimits nothing
+    outside = outside.replace(decimal, "")
     best = max(DELIMITERS, key=outside.count)
     return best if best in outside else ","
 
@@ -89,9 +96,9 @@ def _looks_like_header(rows: Sequence[Sequence[str]]) -> bool:
     return len(set(first)) == len(first)
 
 
-def _check_widths(path: Path, delimiter: str, width: int) -> None:
+def _check_widths(path: Path, encoding: str, delimiter: str, width: int) -> None:
     """``ValueError`` for a row with too few fields, which pandas fills up with missing ones."""
-    with open_text(path) as text:
+    with open_text(path, encoding) as text:
         reader = csv.reader(text, delimiter=delimiter, skipinitialspace=True)
         for row in reader:
             if row and len(row) != width:
@@ -110,7 +117,7 @@ def _read_parquet(path: Path, wanted: Wanted) -> FileSamples:
             f"reading {path} needs pyarrow, which is not installed: "
             'pip install "drlogit[parquet]", or save the data as CSV'
         ) from error
-    with open(path, "rb") as raw, pq.ParquetFile(raw) as file:
+    with opened(path) as raw, pq.ParquetFile(raw) as file:
         fields = [f for f in file.schema_arrow if not f.name.startswith(_PANDAS_INDEX)]
         header = Header([field.name for field in fields], len(fields), str(path))
         roles = header.roles(wanted)
@@ -134,6 +141,7 @@ def _samples(frame: Any, header: Header, roles: Roles, wanted: Wanted) -> FileSa
     features = {
         j: feature(
             frame[j], header.names[j], source, served=wanted.served, marks=wanted.missing_marks,
+            decimal=wanted.decimal,
             as_text=j in roles.texts or (j in roles.numbers and frame[j].dtype.kind == "O"),
         )
         for j in roles.features
@@ -190,7 +198,7 @@ def _read_npz(path: Path, wanted: Wanted) -> FileSamples:
     Target and weights are names of arrays.
     """
     target, names = wanted.target or "y", None
-    with np.load(path, allow_pickle=False) as archive:
+    with opened(path) as raw, np.load(raw, allow_pickle=False) as archive:
 
         def read(name: str | None, purpose: str) -> Any:
             if name is None:

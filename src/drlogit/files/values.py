@@ -23,7 +23,14 @@ _LARGEST_WHOLE = 2**53
 
 
 def feature(
-    column: Any, name: str, source: str, *, as_text: bool, served: bool, marks: Collection[str]
+    column: Any,
+    name: str,
+    source: str,
+    *,
+    as_text: bool,
+    served: bool,
+    marks: Collection[str],
+    decimal: str,
 ) -> Any:
     """A column of a frame, text as a categorical, or as numbers if all that is there are some.
 
@@ -45,14 +52,15 @@ def feature(
     texts = [str(value).strip() for value in found]
     there = [text for text in texts if text not in marks]
     if not as_text:
-        other = [text for text in there if not is_number(text)]
+        other = [text for text in there if not is_number(text.replace(decimal, "."))]
         if not other:
-            numbers = [np.nan if text in marks else float(text) for text in texts]
+            given = [text if text in marks else text.replace(decimal, ".") for text in texts]
+            numbers = [np.nan if text in marks else float(text) for text in given]
             return np.append(numbers, np.nan)[codes]
         if all("," in text and is_number(text.replace(",", "")) for text in other):
             raise ValueError(
-                f"{where} holds {other[0]!r:.60}: write numbers with a decimal point, and without "
-                "commas between thousands"
+                f"{where} holds {other[0]!r:.60}: say --decimal , if that is a decimal comma, or "
+                f"--numbers {name!r:.60} if it stands between thousands"
             )
         rows = np.flatnonzero(np.isin(codes, [texts.index(text) for text in other]))
         slip = f"{texts[codes[rows[0]]]!r:.40} in row {rows[0] + 1}"

@@ -16,9 +16,10 @@ from ...rows.arrays import BoolArray, FloatArray, Matrix
 from .encoding import EncodedRows, Encoding
 from .frames import TableColumn, listed
 
-#: A number is far outside the range of training if it is further from it than this multiple of its
-#: width: ages of 18 to 90 reach from -54 to 162, and an age of 20 years is 240 months.
-_FAR = 1.0
+#: Numbers are far outside the range of training if they are further from it than its own width
+#: (ages of 18 to 90 reach from -54 to 162, and 20 years are 240 months) in more than this share of
+#: the rows, or in any row than so many times its width: amounts and incomes have long tails.
+_SHARE, _ABSURD = 0.05, 10.0
 
 #: A column without any value is spoken of if that is less probable than this, by the share of
 #: missing values in training.
@@ -47,15 +48,18 @@ def remarks_on(
 def far_outside(matrix: Matrix, seen: FloatArray, table: Encoding) -> list[str]:
     """What is to be said of numbers that are far outside the range of training."""
     low, high, _ = seen
-    reach = _FAR * (high - low)
+    width = high - low
     least, most = (_of_numbers(end, table) for end in (matrix.min(axis=0), matrix.max(axis=0)))
     # Comparisons with NaN are false; a column that did not vary in training has no scale.
-    outside = ((least < low - reach) | (most > high + reach)) & (reach > 0.0)
+    outside = ((least < low - width) | (most > high + width)) & (width > 0.0)
     named = []
     for j in np.flatnonzero(outside).tolist():
         values = matrix[:, [table.places[j][0]]]
         values = np.ravel(values.toarray() if sp.issparse(values) else values)
-        far = (values < low[j] - reach[j]) | (values > high[j] + reach[j])
+        widths = np.maximum(low[j] - values, values - high[j]) / width[j]
+        far = widths > (1.0 if (widths > 1.0).mean() > _SHARE else _ABSURD)
+        if not far.any():
+            continue
         named.append(
             f"{table.columns[j].name!r:.40} ({int(far.sum())} of {far.size} rows, such as "
             f"{values[far][0]:.6g}, where training had {low[j]:.6g} to {high[j]:.6g})"
