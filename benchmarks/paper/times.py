@@ -39,7 +39,7 @@ class Method:
     """Who solves: the solver and its options; one from elsewhere needs a package."""
 
     label: str
-    solver: str
+    solver: Any
     options: dict[str, Any] = field(default_factory=dict)
     needs: str | None = None
 

@@ -174,7 +174,7 @@ def test_a_fit_is_that_of_the_estimator(options, settings, warning, folder, canc
         # Old versions of pandas read numbers from files up to a last bit.
         found, wanted = getattr(model, name), getattr(expected, name)
         np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
-    assert np.array_equal(model.feature_costs, settings.get("feature_costs"))
+    assert np.array_equal(model.feature_costs_, settings.get("feature_costs"))
     assert model.fit_intercept == settings.get("fit_intercept", True)
 
 

@@ -131,7 +131,7 @@ def change(document, path, value):
 
 DAMAGE = [
     (["schema"], "other", "its schema is 'other', wanted 'drlogit-model'"),
-    (["version"], 4, "has version 4 of the model format"),
+    (["version"], 5, "has version 5 of the model format"),
     (["n_features"], 5, "'feature_costs' must be 5 numbers"),
     (["feature_costs", 0], 0, "feature_costs must be > 0"),
     (["classes"], [1, 1], "two or more distinct labels"),

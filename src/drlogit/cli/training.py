@@ -154,7 +154,6 @@ def read_training(arguments: argparse.Namespace, console: Console) -> Training:
         "n_samples": int(samples.X.shape[0]),
         "target": samples.target,
         "zero_based": bool(arguments.zero_based),
-        "balanced": bool(arguments.balanced),
     }
     training = Training(samples, origin)
     if arguments.positive is not None:

@@ -23,14 +23,16 @@ from ..fitting.paths import (
     solve_radii,
     warn_about_gaps,
 )
+from ..fitting.solving import SolverName
 from ..fitting.suggested_radius import suggested_radius
 from ..problem.classes import ClassProblem
 from ..problem.label_costs import StatedKappa, as_stated, kappa_text
-from ..problem.norms import Norm
+from ..problem.norms import Norm, NormName
 from ..problem.problem import Problem
 from ..problem.result import Result, Status
 from ..rows.arrays import FloatArray
 from .classifier import DRLogisticRegression
+from .tables.encoding import Fill
 from .training_data import TrainingData
 
 
@@ -39,14 +41,14 @@ def epsilon_max(
     y: ArrayLike,
     *,
     kappa: Any,
-    norm: str | Norm = "l1",
+    norm: NormName | Norm = "l1",
     fit_intercept: bool = True,
     feature_costs: Any = None,
     categories: Any = None,
     bounds: Any = None,
     categorical_features: Any = "from_dtype",
     numbers: Sequence[Any] | None = None,
-    missing: str = "error",
+    missing: Fill = "error",
     sample_weight: ArrayLike | None = None,
 ) -> float:
     """The radius from which on the robust model is constant: β = 0 (on penalised features).
@@ -74,14 +76,14 @@ def suggest_radius(
     y: ArrayLike,
     *,
     confidence: float = 0.95,
-    norm: str | Norm = "l1",
+    norm: NormName | Norm = "l1",
     fit_intercept: bool = True,
     feature_costs: Any = None,
     categories: Any = None,
     bounds: Any = None,
     categorical_features: Any = "from_dtype",
     numbers: Sequence[Any] | None = None,
-    missing: str = "error",
+    missing: Fill = "error",
     sample_weight: ArrayLike | None = None,
     n_draws: int = 2000,
     random_state: int | np.random.Generator | None = 0,
@@ -184,16 +186,16 @@ def regularization_path(
     n_epsilons: int = 30,
     min_fraction: float = 1e-3,
     kappa: Any = 1.0,
-    norm: str | Norm = "l1",
+    norm: NormName | Norm = "l1",
     fit_intercept: bool = True,
     feature_costs: Any = None,
     categories: Any = None,
     bounds: Any = None,
     categorical_features: Any = "from_dtype",
     numbers: Sequence[Any] | None = None,
-    missing: str = "error",
+    missing: Fill = "error",
     sample_weight: ArrayLike | None = None,
-    solver: str = "auto",
+    solver: SolverName = "auto",
     tol: float = 1e-6,
     max_iter: int | None = None,
     warm_start: bool = True,

@@ -8,12 +8,15 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from ..fitting.solving import SolverName
 from ..fitting.suggested_radius import suggested_radius
 from ..problem.classes import ClassProblem
 from ..problem.label_costs import can_flip, flips_in_words, kappa_text
+from ..problem.norms import NormName
 from ..problem.problem import Problem
 from ..problem.result import Result
 from .robust_classifier import RobustLinearClassifier
+from .tables.encoding import Fill
 from .training_data import TrainingData
 
 
@@ -157,15 +160,15 @@ class DRLogisticRegression(RobustLinearClassifier):
         epsilon: float | str = 0.01,
         kappa: Any = 1.0,
         *,
-        norm: str = "l1",
+        norm: NormName = "l1",
         fit_intercept: bool = True,
         feature_costs: Any = None,
         categories: Any = None,
         bounds: Any = None,
         categorical_features: Any = "from_dtype",
         numbers: Sequence[Any] | None = None,
-        missing: str = "error",
-        solver: str = "auto",
+        missing: Fill = "error",
+        solver: SolverName = "auto",
         tol: float = 1e-6,
         max_iter: int | None = None,
         class_weight: Mapping[Any, float] | str | None = None,

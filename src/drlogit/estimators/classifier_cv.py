@@ -23,8 +23,10 @@ from ..fitting.paths import (
     radii_below,
     warn_about_gaps,
 )
+from ..fitting.solving import SolverName
 from ..problem.classes import ClassProblem
 from ..problem.label_costs import as_stated, scaled_costs
+from ..problem.norms import NormName
 from ..problem.problem import Problem
 from ..problem.result import Status
 from ..rows.arrays import FloatArray, IndexArray, is_dask
@@ -32,6 +34,7 @@ from ..rows.chunks import in_memory
 from .classifier import DRLogisticRegression
 from .folds import choose, mean_log_likelihood, rising_end, score_fold, tabulate
 from .robust_classifier import RobustLinearClassifier
+from .tables.encoding import Fill
 from .tables.frames import is_table
 from .training_data import TrainingData
 
@@ -152,15 +155,15 @@ missing, solver, tol, max_iter, class_weight, label_noise
         scoring: str | Callable[..., float] | None = None,
         one_standard_error: bool = False,
         refit: bool = True,
-        norm: str = "l1",
+        norm: NormName = "l1",
         fit_intercept: bool = True,
         feature_costs: Any = None,
         categories: Any = None,
         bounds: Any = None,
         categorical_features: Any = "from_dtype",
         numbers: Sequence[Any] | None = None,
-        missing: str = "error",
-        solver: str = "auto",
+        missing: Fill = "error",
+        solver: SolverName = "auto",
         tol: float = 1e-6,
         max_iter: int | None = None,
         class_weight: Mapping[Any, float] | str | None = None,

@@ -23,9 +23,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..engine import tables as _engine_of_tables  # noqa: F401  (no first fit waits for it)
 from ..fitting.exact_zeros import is_constant
-from ..fitting.solving import solve_problem
+from ..fitting.solving import SolverName, solve_problem
 from ..problem.classes import ClassProblem
 from ..problem.label_costs import StatedKappa, as_stated, flip_costs, kappa_text
+from ..problem.norms import NormName
 from ..problem.problem import Problem
 from ..problem.result import Callback, Result
 from ..rows.arrays import FloatArray, IndexArray, beyond_memory, is_dask
@@ -40,22 +41,22 @@ from .tables.by_column import (
     unlike_units,
     unpenalised,
 )
-from .tables.encoding import FILLS, Encoding, numbers_only, position_of
+from .tables.encoding import FILLS, Encoding, Fill, numbers_only, position_of
 from .training_data import TrainingData, features_to_fit, matrix_of
 
 
 class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """What both estimators share: the data they take, the model they fit, and what it answers."""
 
-    norm: str
+    norm: NormName
     fit_intercept: bool
     feature_costs: Any
     categories: Any
     bounds: Any
     categorical_features: Any
     numbers: Sequence[Any] | None
-    missing: str
-    solver: str
+    missing: Fill
+    solver: SolverName
     tol: float
     max_iter: int | None
     class_weight: Mapping[Any, float] | str | None

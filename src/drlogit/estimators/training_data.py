@@ -195,6 +195,7 @@ def features_to_fit(estimator: Any, X: Any, sample_weight: Any) -> Any:
     """A matrix; the estimator remembers the columns, and how they are encoded."""
     estimator.encoding_ = estimator.columns_seen_ = None
     if is_dask(X):  # checked where they lie, by the fit
+        _check_dask_columns(X)
         _remember_columns(estimator, X)
         return X
     wanted, fill = estimator.categorical_features, estimator.missing
@@ -290,6 +291,17 @@ def _remember_columns(estimator: Any, X: Any) -> None:
         estimator.feature_names_in_ = np.array(names, dtype=object)
     else:
         estimator.__dict__.pop("feature_names_in_", None)
+
+
+def _check_dask_columns(X: Any) -> None:
+    """``ValueError`` for a Dask frame with columns of anything but numbers."""
+    for name, dtype in getattr(X, "dtypes", {}).items():
+        if getattr(dtype, "kind", "O") not in "biuf":
+            raise ValueError(
+                f"column {name!r:.60} of a Dask frame must hold numbers, got {dtype}: "
+                "dask.dataframe.get_dummies(X.categorize()) makes a column for each level, and "
+                "categories names the columns that belong together"
+            )
 
 
 def _check_distinct(X: Any) -> None:

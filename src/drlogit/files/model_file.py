@@ -35,9 +35,10 @@ from ..problem.norms import get_norm
 from ..problem.parameters import check_costs, check_epsilon, check_kappa
 from ..problem.result import Result, Status, Trace
 from ..problem.transport import Ball
+from .kept_parameters import kept_parameters, read_parameters
 from .writing import json_text, write_text
 
-SCHEMA, VERSION = "drlogit-model", 3
+SCHEMA, VERSION = "drlogit-model", 4
 
 #: What rounding may leave of the difference of two objectives, relative to them.
 _ROUNDING = 1e-12
@@ -72,7 +73,9 @@ def load_model(path: str | os.PathLike[str]) -> DRLogisticRegression:
     Returns
     -------
     DRLogisticRegression
-        A fitted estimator, ready to predict and to be audited.  ``result_`` holds no trace.
+        A fitted estimator with the parameters of the one that was saved (of a search, those that
+        it chose), ready to predict, to be audited, and to be fitted again.  ``result_`` holds no
+        trace.
 
     Raises
     ------
@@ -167,6 +170,7 @@ def _document(model: Any) -> dict[str, Any]:
         "norm": model.norm,
         "fit_intercept": bool(model.fit_intercept),
         "tol": float(model.tol),
+        "parameters": kept_parameters(model),
         "fits": [
             {
                 "class": classes[1] if len(classes) == 2 else None,
@@ -242,9 +246,6 @@ def _parse(top: Fields) -> DRLogisticRegression:
         norm=get_norm(top["norm"]).name,
         fit_intercept=bool(top["fit_intercept"]),
         tol=_numbers(top, "tol"),
-        # Those of encoded columns are no parameter.
-        feature_costs=costs if encoding is None else None,
-        label_noise=noise,
     )
     model.classes_, model.n_features_in_ = np.array(classes), n
     if encoding is not None:
@@ -268,6 +269,7 @@ def _parse(top: Fields) -> DRLogisticRegression:
     ball = Ball(epsilon, unit, model.norm, costs, model.fit_intercept, *domains, trust=trust)
     (fit,) = top["fits"]
     model._set_result(_parse_fit(fit, ball, K, n, model.tol), epsilon, model.kappa)
+    model.set_params(**read_parameters(top["parameters"]))
     return model
 
 

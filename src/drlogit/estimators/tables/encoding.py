@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,7 +30,8 @@ from .frames import TableColumn, listed
 from .text_columns import decimal_mark, no_numbers, numbers_of, remark_on_text, tells_rows_apart
 
 #: What can stand in for a missing number.
-FILLS = ("error", "mean", "median")
+Fill: TypeAlias = Literal["error", "mean", "median"]
+FILLS: tuple[Fill, ...] = get_args(Fill)
 
 #: Matrices of more entries than this are sparse if at most a quarter of them is not zero.
 _DENSE_ENTRIES = 2**16
