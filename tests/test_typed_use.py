@@ -22,9 +22,7 @@ def test_typed_program_runs(tmp_path):
     assert answers["looks"] > 0.0
 
 
-@pytest.mark.parametrize(
-    "estimator", [drlogit.DRLogisticRegression, drlogit.DRLogisticRegressionCV]
-)
+@pytest.mark.parametrize("estimator", [DRLogisticRegression, DRLogisticRegressionCV])
 def test_types_name_what_parameters_can_be(estimator):
     types = get_type_hints(estimator.__init__)
     assert set(get_args(types["norm"])) == {*NORMS}

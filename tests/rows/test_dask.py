@@ -226,7 +226,7 @@ def test_a_frame_with_text_is_refused_with_a_way_that_works(kind):
     y = np.where(table.a + (table.c == "2020") + rng.normal(size=90) > 0.5, "yes", "no")
     frame = dd.from_pandas(table.astype({"c": kind}), npartitions=3)
     model = drlogit.DRLogisticRegression(0.05, 1.0)
-    with pytest.raises(ValueError, match="column 'c' of a Dask frame must hold numbers.*dummies"):
+    with pytest.raises(ValueError, match=r"column 'c' of a Dask frame must hold numbers.*dummies"):
         model.fit(frame, y)
     if kind != "datetime64[ns]":
         levels = dd.get_dummies(frame.categorize())
