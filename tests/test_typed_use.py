@@ -8,6 +8,7 @@ from typing import get_args, get_type_hints
 import numpy as np
 import pytest
 
+from drlogit import DRLogisticRegression, DRLogisticRegressionCV
 from drlogit.estimators.tables.encoding import FILLS
 from drlogit.fitting.solving import JOINT_SOLVERS
 from drlogit.problem.norms import NORMS
