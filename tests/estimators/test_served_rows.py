@@ -44,9 +44,14 @@ def test_other_units_are_noticed(kind, numbers_only, tmp_path):
         each.predict(kind(frame.assign(age=[170.0, *frame.age[1:]])))  # a long tail
 
 
-def test_a_constant_column_and_arrays_have_no_range():
+def test_a_constant_column_and_matrices_have_no_range():
     model = fitted(FRAME.assign(income=1.0))
     model.predict(FRAME.assign(income=9.0))
+    mixed = FRAME.assign(code="x").to_numpy()  # an array of objects, of which some are levels
+    levels = fitted(mixed, categorical_features=[2, 3])
+    mixed[:, 3] = "new"
+    with pytest.warns(UserWarning, match="most of column 3 .* levels that training did not show"):
+        levels.predict(mixed)
     numbers = FRAME[["age", "income"]].to_numpy()
     assert fitted(numbers).columns_seen_ is None
     fitted(numbers).predict(100.0 * numbers)

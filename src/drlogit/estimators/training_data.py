@@ -34,13 +34,7 @@ from ..rows.checks import (
     signs_of,
 )
 from ..rows.interface import Rows
-from .tables.encoding import (
-    Encoding,
-    find_categorical,
-    fit_encoding,
-    numbers_only,
-    positions_of,
-)
+from .tables.encoding import Encoding, find_categorical, fit_encoding, positions_of
 from .tables.frames import columns_of, is_frame, is_table
 from .tables.served_rows import columns_seen, far_outside, remarks_on
 
@@ -221,8 +215,7 @@ def features_to_fit(estimator: Any, X: Any, sample_weight: Any) -> Any:
         numbers=numbers,
     )  # fmt: skip
     estimator.encoding_, rows = encoding, encoding.matrix(columns)
-    if is_frame(X):
-        estimator.columns_seen_ = columns_seen(rows.matrix, encoding, rows.absent)
+    estimator.columns_seen_ = columns_seen(rows.matrix, encoding.number_places, rows.absent)
     return rows.matrix
 
 
@@ -230,18 +223,18 @@ def _numbers_seen(estimator: Any, X: Any) -> Matrix:
     """X as a matrix of numbers, whose range in a frame the estimator remembers."""
     matrix = _numbers(estimator, X, reset=True)
     if is_frame(X):
-        estimator.columns_seen_ = columns_seen(matrix, numbers_only(X.columns), None)
+        estimator.columns_seen_ = columns_seen(matrix, np.arange(matrix.shape[1]))
     return matrix
 
 
 def matrix_of(model: Any, X: Any, *, quiet: bool = False) -> Matrix:
     """What a model's coefficients are multiplied with; warns of rows that are unlike training."""
     X, seen, said = _known_columns(model, X), model.columns_seen_, list[str]()
-    quiet = quiet or seen is None or not is_frame(X)
+    quiet = quiet or seen is None
     if model.encoding_ is None:
         matrix = _numbers(model, X, reset=False)
-        if not quiet:
-            said = far_outside(matrix, seen, numbers_only(X.columns))
+        if not quiet and is_frame(X):
+            said = far_outside(matrix, np.arange(matrix.shape[1]), seen, X.columns)
     else:
         _check_table(model, X, reset=False)
         columns = columns_of(X)

@@ -27,7 +27,7 @@ import scipy.sparse as sp
 from ...rows.arrays import BoolArray, FloatArray, IndexArray, Matrix
 from ...rows.checks import TOO_LARGE, no_number
 from .frames import TableColumn, listed
-from .text_columns import decimal_mark, no_numbers, numbers_of, remark_on_text, tells_rows_apart
+from .text_columns import decimal_mark, numbers_of, remark_on_text, tells_rows_apart
 
 #: What can stand in for a missing number.
 Fill: TypeAlias = Literal["error", "mean", "median"]
@@ -121,6 +121,12 @@ class Encoding:
             place for column, place in zip(self.columns, self.places, strict=True) if column.levels
         ]
 
+    @cached_property
+    def number_places(self) -> IndexArray:
+        """The column of the matrix that each column of numbers is, -1 for a category."""
+        pairs = zip(self.columns, self.places, strict=True)
+        return np.array([-1 if c.levels is not None else place[0] for c, place in pairs])
+
     def by_feature(self, values: FloatArray) -> FloatArray:
         """One value per column of the table as one per column of the matrix."""
         return np.repeat(
@@ -188,8 +194,8 @@ def fit_encoding(
             continue
         decimal = None
         if j in numbers and column.holds_levels:
-            decimal = decimal_mark(column.counts)
-            remarks += filter(None, [no_numbers(column, decimal)])
+            decimal, remark = decimal_mark(column)
+            remarks += [] if remark is None else [remark]
         values = column.numbers() if decimal is None else numbers_of(column, decimal)
         stand_in = None if fill == "error" else _stand_in(values, weights, fill)
         if fill != "error" and stand_in is None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ...rows.arrays import BoolArray, FloatArray, Matrix
+from ...rows.arrays import BoolArray, FloatArray, IndexArray, Matrix
 from .encoding import EncodedRows, Encoding
 from .frames import TableColumn, listed
 
@@ -26,14 +26,14 @@ _SHARE, _ABSURD = 0.05, 10.0
 _BY_ACCIDENT = 1e-3
 
 
-def columns_seen(matrix: Matrix, table: Encoding, absent: BoolArray | None) -> FloatArray:
+def columns_seen(matrix: Matrix, first: IndexArray, absent: BoolArray | None = None) -> FloatArray:
     """What training shows of each column of a table, as three rows.
 
     The smallest and the largest number (NaN for categories), and the share of missing values.
+    ``first`` is where each column of numbers is in the matrix, -1 for a category.
     """
-    low, high = (_of_numbers(end, table) for end in (matrix.min(axis=0), matrix.max(axis=0)))
-    gone = np.zeros(low.size) if absent is None else absent.mean(axis=0)
-    return np.array([low, high, gone])
+    gone = np.zeros(first.size) if absent is None else absent.mean(axis=0)
+    return np.array([*_ends(matrix, first), gone])
 
 
 def remarks_on(
@@ -41,29 +41,30 @@ def remarks_on(
 ) -> list[str]:
     """What is to be said of encoded rows of a table, beside those of training."""
     new = _mostly_unknown(rows.unknown & ~rows.absent, table, given)
-    said = [new, *_empty(rows.absent, seen[2], table)]
-    return [*filter(None, said), *far_outside(rows.matrix, seen, table)]
+    far = far_outside(rows.matrix, table.number_places, seen, [c.name for c in table.columns])
+    return [*filter(None, [new]), *_empty(rows.absent, seen[2], table), *far]
 
 
-def far_outside(matrix: Matrix, seen: FloatArray, table: Encoding) -> list[str]:
+def far_outside(
+    matrix: Matrix, first: IndexArray, seen: FloatArray, names: Sequence[Any]
+) -> list[str]:
     """What is to be said of numbers that are far outside the range of training."""
     low, high, _ = seen
     width = high - low
-    least, most = (_of_numbers(end, table) for end in (matrix.min(axis=0), matrix.max(axis=0)))
+    least, most = _ends(matrix, first)
     # Comparisons with NaN are false; a column that did not vary in training has no scale.
     outside = ((least < low - width) | (most > high + width)) & (width > 0.0)
     named = []
     for j in np.flatnonzero(outside).tolist():
-        values = matrix[:, [table.places[j][0]]]
+        values = matrix[:, [first[j]]]
         values = np.ravel(values.toarray() if sp.issparse(values) else values)
         widths = np.maximum(low[j] - values, values - high[j]) / width[j]
         far = widths > (1.0 if (widths > 1.0).mean() > _SHARE else _ABSURD)
-        if not far.any():
-            continue
-        named.append(
-            f"{table.columns[j].name!r:.40} ({int(far.sum())} of {far.size} rows, such as "
-            f"{values[far][0]:.6g}, where training had {low[j]:.6g} to {high[j]:.6g})"
-        )
+        if far.any():
+            named.append(
+                f"{names[j]!r:.40} ({int(far.sum())} of {far.size} rows, such as "
+                f"{values[far][0]:.6g}, where training had {low[j]:.6g} to {high[j]:.6g})"
+            )
     if not named:
         return []
     return [
@@ -72,11 +73,11 @@ def far_outside(matrix: Matrix, seen: FloatArray, table: Encoding) -> list[str]:
     ]
 
 
-def _of_numbers(ends: Any, table: Encoding) -> FloatArray:
-    """Of values for the columns of a matrix those for the columns of numbers, NaN for others."""
-    flat = np.ravel(ends.toarray() if sp.issparse(ends) else ends)
-    pairs = zip(table.columns, table.places, strict=True)
-    return np.array([flat[place[0]] if c.levels is None else np.nan for c, place in pairs])
+def _ends(matrix: Matrix, first: IndexArray) -> list[FloatArray]:
+    """The smallest and the largest number of each column of a table, NaN for a category."""
+    both = matrix.min(axis=0), matrix.max(axis=0)
+    flat = (np.ravel(end.toarray() if sp.issparse(end) else end) for end in both)
+    return [np.where(first >= 0, end[first], np.nan) for end in flat]
 
 
 def _empty(absent: BoolArray, missing: FloatArray, table: Encoding) -> list[str]:

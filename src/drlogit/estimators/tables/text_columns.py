@@ -86,25 +86,17 @@ def numbers_of(column: TableColumn, decimal: str) -> FloatArray:
     return numbers_in_text(texts, decimal)[codes]
 
 
-def decimal_mark(texts: Iterable[str | None]) -> str:
-    """The point or the comma, with which more of the texts are numbers; the point if none is."""
-    found = [text for text in texts if text is not None]
-    as_numbers = [np.isfinite(numbers_in_text(found, mark)).sum() for mark in ".,"]
-    return "," if as_numbers[1] > as_numbers[0] else "."
-
-
-def no_numbers(column: TableColumn, decimal: str) -> str | None:
-    """What is to be said of texts in a column of numbers that are none, if there are some."""
-    other = {
-        text: count
-        for text, count in column.counts.items()
-        if text is not None and np.isnan(numbers_in_text([text], decimal)[0])
-    }
-    if not column.holds_levels or not other:
-        return None
-    return (
-        f"{sum(other.values())} texts of column {column.name!r:.60} are no numbers, and missing, "
-        f"such as {next(iter(other))!r:.40}"
+def decimal_mark(column: TableColumn) -> tuple[str, str | None]:
+    """The point or comma with which more texts are numbers; what is to be said of other texts."""
+    counts = {text: count for text, count in column.counts.items() if text is not None}
+    lacking = {mark: np.isnan(numbers_in_text(counts, mark)) for mark in ".,"}
+    mark = "," if lacking[","].sum() < lacking["."].sum() else "."
+    other = [text for text, lacks in zip(counts, lacking[mark], strict=True) if lacks]
+    if not other:
+        return mark, None
+    return mark, (
+        f"{sum(counts[text] for text in other)} texts of column {column.name!r:.60} are no "
+        f"numbers, and missing, such as {other[0]!r:.40}"
     )
 
 
