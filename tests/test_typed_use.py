@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from importlib import resources
+from typing import get_args, get_type_hints
 
 import numpy as np
+import pytest
 
+from drlogit import DRLogisticRegression, DRLogisticRegressionCV
+from drlogit.estimators.tables.encoding import FILLS
+from drlogit.fitting.solving import JOINT_SOLVERS
+from drlogit.problem.norms import NORMS
 from typed_use import fit_and_question
 
 
@@ -15,6 +21,14 @@ def test_typed_program_runs(tmp_path):
     assert answers["gap"] <= 1e-5
     assert answers["worst"] > answers["audit"]
     assert answers["looks"] > 0.0
+
+
+@pytest.mark.parametrize("estimator", [DRLogisticRegression, DRLogisticRegressionCV])
+def test_types_name_what_parameters_can_be(estimator):
+    types = get_type_hints(estimator.__init__)
+    assert set(get_args(types["norm"])) == {*NORMS}
+    assert set(get_args(types["solver"])) == {"auto", *JOINT_SOLVERS}
+    assert set(get_args(types["missing"])) == {*FILLS} == {"error", "mean", "median"}
 
 
 def test_package_is_marked_as_typed():

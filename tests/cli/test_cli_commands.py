@@ -174,7 +174,7 @@ def test_a_fit_is_that_of_the_estimator(options, settings, warning, folder, canc
         # Old versions of pandas read numbers from files up to a last bit.
         found, wanted = getattr(model, name), getattr(expected, name)
         np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
-    assert np.array_equal(model.feature_costs, settings.get("feature_costs"))
+    assert np.array_equal(model.feature_costs_, settings.get("feature_costs"))
     assert model.fit_intercept == settings.get("fit_intercept", True)
 
 
@@ -561,7 +561,7 @@ def test_examples_of_the_help_are_right(name, capsys):
     examples = re.findall(rf"^  (drlogit {name}.*)$", capsys.readouterr().out, re.M)
     assert examples
     for words in (shlex.split(example)[1:] for example in examples):
-        assert cli._build_parser(words).parse_args(words).command == name
+        assert cli._parsed(words).command == name
 
 
 def test_progress_on_a_terminal(run, monkeypatch):

@@ -17,7 +17,9 @@ from sklearn.preprocessing import StandardScaler
 import drlogit
 from drlogit import DRLogisticRegression, DRLogisticRegressionCV
 
-pytestmark = pytest.mark.filterwarnings("ignore:.* is left out|most of column:UserWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.* is left out|most of column|class .* is almost never|none of .* rows:UserWarning"
+)
 
 N = 90
 RNG = np.random.default_rng(2)

@@ -84,6 +84,7 @@ def test_a_frame_of_any_kind_is_its_encoding(name):
     assert np.allclose(fitted.decision_function(frame), scores, rtol=0.0, atol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:none of 80 rows has a value in column 'job':UserWarning")
 def test_levels_count_from_the_average_sample():
     fitted = model().fit(FRAME, Y)
     table = fitted.coefficient_table().set_index(["column", "level"])["coefficient"]
@@ -192,6 +193,7 @@ LEARNT = {
 }  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore:numbers lie far outside:UserWarning")
 @pytest.mark.parametrize("kind", LEARNT)
 def test_what_is_learnt_is_learnt_from_the_training_part_of_a_fold(kind):
     X, options = LEARNT[kind]
@@ -349,6 +351,7 @@ def test_a_refit_that_fails_changes_nothing(estimator, monkeypatch):
     assert (fitted.predict_proba(FRAME[["age", "job"]]) == expected).all()
 
 
+@pytest.mark.filterwarnings("ignore:numbers lie far outside:UserWarning")
 def test_rows_beyond_the_training_range_leave_the_bounds_of_an_audit():
     fitted = model(bounds="data").fit(FRAME, Y)
     far = FRAME.assign(age=2.0 * FRAME.age)

@@ -132,7 +132,7 @@ def change(document, path, value):
 
 DAMAGE = [
     (["schema"], "other", "its schema is 'other', wanted 'drlogit-model'"),
-    (["version"], 4, "has version 4 of the model format"),
+    (["version"], 5, "has version 5 of the model format"),
     (["n_features"], 5, "'n_features' must be that of the coefficients, (30,), got 5"),
     (["n_features"], math.inf, "'n_features' must be that of the coefficients, (30,), got inf"),
     (["n_features"], 1e308, "'n_features' must be that of the coefficients, (30,), got 1e+308"),

@@ -234,3 +234,20 @@ def test_a_second_fit_starts_from_the_first():
     assert model.fit(chunked(X, 2), y).fit(chunked(X, 2), y).dual_gap_[0] <= 1e-6
     with pytest.raises(ValueError, match="at least two classes, got one class: 1"):
         model.fit(chunked(X, 2), da.ones(300, chunks=100, dtype=int))
+
+
+@pytest.mark.parametrize("kind", ["object", "category", "datetime64[ns]"])
+def test_a_frame_with_text_is_refused_with_a_way_that_works(kind):
+    dd, pd = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.normal(size=90), "c": rng.choice(["2020", "2021"], 90)})
+    y = np.where(table.a + (table.c == "2020") + rng.normal(size=90) > 0.5, "yes", "no")
+    frame = dd.from_pandas(table.astype({"c": kind}), npartitions=3)
+    model = drlogit.DRLogisticRegression(0.05, 1.0)
+    with pytest.raises(ValueError, match=r"column 'c' of a Dask frame must hold numbers.*dummies"):
+        model.fit(frame, y)
+    if kind != "datetime64[ns]":
+        levels = dd.get_dummies(frame.categorize())
+        model.set_params(categories=[["c_2020", "c_2021"]]).fit(levels, y)
+        whole = drlogit.DRLogisticRegression(0.05, 1.0, feature_costs={}).fit(table, y)
+        assert model.worst_case_loss_ == pytest.approx(whole.worst_case_loss_, abs=2e-6)

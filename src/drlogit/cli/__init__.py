@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -54,12 +55,12 @@ _COMMANDS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code (usage errors raise ``SystemExit(2)``)."""
     words = sys.argv[1:] if argv is None else argv
-    arguments = _build_parser(words).parse_args(words)
+    arguments = _parsed(words)
     from .outputs import check_outputs
 
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _show_warning
+            warnings.showwarning = _warner()
             # Ours are for the user, whatever the interpreter was told to do with warnings.
             warnings.simplefilter("default", UserWarning)
             if arguments.quiet:
@@ -83,8 +84,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def _build_parser(words: Sequence[str]) -> argparse.ArgumentParser:
-    """What reads these words: all commands, with the options of the one that is among them."""
+def _parsed(words: Sequence[str]) -> argparse.Namespace:
+    """What the words say: all commands are known, and the options of the one that is among them."""
     parser = argparse.ArgumentParser(
         prog="drlogit",
         description="Logistic regression that stays good when data shift and labels are wrong.",
@@ -99,7 +100,17 @@ def _build_parser(words: Sequence[str]) -> argparse.ArgumentParser:
             from .options import describe_command
 
             describe_command(command, import_module(f".{name}", __package__))
-    return parser
+    arguments, unknown = parser.parse_known_args(words)
+    if unknown:
+        from ..files.columns import near_names
+
+        command = commands.choices[arguments.command]
+        known = re.findall(r"--[a-z-]+", command.format_help())
+        flags = [word.split("=")[0] for word in unknown if word.startswith("--")]
+        near = [name for flag in flags for name in near_names(flag, known)]
+        hint = f": did you mean {near[0]}?" if near else ""
+        command.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+    return arguments
 
 
 def _describe(error: BaseException) -> str:
@@ -111,6 +122,14 @@ def _describe(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _show_warning(message: Any, *_: Any, **__: Any) -> None:
-    """Warnings as one line each, without the place in our code they came from."""
-    print(printable(f"drlogit: warning: {' '.join(str(message).split())}"), file=sys.stderr)
+def _warner() -> Callable[..., None]:
+    """What shows warnings as one line, once, and without the place in our code they came from."""
+    shown = set()
+
+    def show(message: Any, *_: Any, **__: Any) -> None:
+        text = " ".join(str(message).split())
+        if text not in shown:
+            shown.add(text)
+            print(printable(f"drlogit: warning: {text}"), file=sys.stderr)
+
+    return show

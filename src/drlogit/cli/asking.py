@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..estimators.class_recall import ClassRecall
 from ..estimators.tables.frames import columns_of, listed
 from ..files.columns import FileSamples, Wanted
 from ..files.model_file import read_model
@@ -43,6 +45,37 @@ class ModelAndSamples:
         """The labels as the model has them."""
         return np.asarray(self.model.classes_[self.codes])
 
+    @property
+    def positive(self) -> int:
+        """The position of the class that probabilities are of, if there are two."""
+        classes = self.classes
+        return classes.index(self.origin.get("positive", classes[1]))
+
+    @property
+    def of_recorded(self) -> ModelAndSamples:
+        """The same, with a model that speaks of labels as they are recorded."""
+        model = copy(self.model)
+        model.label_noise_ = None
+        return replace(self, model=model)
+
+    def predicted(self, threshold: float | None) -> NDArray[np.intp]:
+        """Positions of the predicted classes; the positive one from this probability on."""
+        if threshold is None:
+            named = self.model.predict(self.samples.X)
+            return np.asarray(np.searchsorted(self.model.classes_, named))
+        if len(self.classes) > 2 or not 0.0 < threshold < 1.0:
+            raise ValueError(
+                "--threshold must lie between 0 and 1, for a model of two classes; got "
+                f"{threshold:g} for {len(self.classes)} classes"
+            )
+        sure = self.model.predict_proba(self.samples.X)[:, self.positive] >= threshold
+        return np.where(sure, self.positive, 1 - self.positive)
+
+    def recall(self, threshold: float | None = None) -> ClassRecall:
+        """How much of each class, as recorded, the model finds."""
+        predicted = self.of_recorded.predicted(threshold)
+        return ClassRecall.of(self.classes, self.codes, predicted, self.samples.weights)
+
     def kappa(self, stated: Any) -> Any:
         """What flips cost: a column of the data, or what is stated by label as text, or at all."""
         if self.samples.kappa is not None:
@@ -66,7 +99,7 @@ def read_asked(
         n_features=n_features,
         served=True,
         categorical=tuple(str(column.name) for column in columns if column.levels is not None),
-        numbers=tuple(str(n) for n in origin.get("numbers") or () if n in (names or ())),
+        numbers=tuple(str(column.name) for column in columns if column.decimal is not None),
     )
     samples = read_samples(arguments.data, wanted)
     found = samples.X.shape[1]
@@ -99,6 +132,13 @@ def warn_of_fitted_rows(asked: ModelAndSamples, console: Console) -> None:
             f"warning: the model was fitted to rows of {name}: if these are among them, what is "
             "said about new data is not true"
         )
+
+
+def warn_of_neglect(asked: ModelAndSamples, recall: ClassRecall, console: Console) -> None:
+    """Say so if a class is almost never predicted."""
+    said = recall.neglected(asked.model.epsilon_, asked.model.kappa_)
+    if said is not None:
+        console.note(f"warning: {said}")
 
 
 def read_column(asked: ModelAndSamples, arguments: argparse.Namespace, name: str) -> list[Any]:

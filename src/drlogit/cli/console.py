@@ -36,6 +36,7 @@ class Console:
     def __init__(self, arguments: argparse.Namespace) -> None:
         self.json: bool = arguments.json
         self.quiet: bool = arguments.quiet
+        self.verbose: bool = arguments.verbose
 
     def answer(self, record: Any, text: str | Callable[[], str]) -> None:
         """Print the answer of a command: as JSON if that is wanted, else as text."""
@@ -53,8 +54,12 @@ class Console:
     def progress(self, title: str) -> Iterator[Callable[[Callable[[], str]], None]]:
         """What says how far the work is, in a line of a terminal that is written anew.
 
-        It is given a function, since to find out may take a pass over the data.
+        It is given a function, since to find out may take a pass over the data.  Where the user
+        wants to see every step, each has a line of its own.
         """
+        if self.verbose:
+            yield lambda where: print(f"{title}: {where()}", file=sys.stderr, flush=True)
+            return
         shown, due = not self.quiet and sys.stderr.isatty(), time.monotonic() + _EVERY
 
         def say(where: Callable[[], str]) -> None:

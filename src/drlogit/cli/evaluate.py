@@ -11,18 +11,18 @@ within the model's radius around these samples. All of it is about labels as rec
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from copy import copy
 from typing import Any
 
 import numpy as np
 from sklearn.metrics import confusion_matrix, roc_auc_score
 
+from ..estimators.class_recall import ClassRecall
 from ..problem.label_costs import BY_SAMPLE, kappa_text
 from ..robustness.measured_model import where_measured
 from ..robustness.misclassification import misclassification_bounds
 from ..robustness.worst_case import worst_case_loss
 from . import options
-from .asking import ModelAndSamples, read_asked
+from .asking import ModelAndSamples, read_asked, warn_of_neglect
 from .console import DONE, Console
 from .outputs import table
 
@@ -35,6 +35,7 @@ def add_options(parser: ArgumentParser) -> None:
     add = options.group(parser)
     add(*options.MODEL)
     add(*options.DATA)
+    options.add_threshold(parser)
     options.add_ball_options(parser, "worst case")
     options.add_sample_options(parser)
 
@@ -42,12 +43,13 @@ def add_options(parser: ArgumentParser) -> None:
 def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
     asked = read_asked(arguments, console)
-    model, X, weights = copy(asked.model), asked.samples.X, asked.samples.weights
+    model, X, weights = asked.of_recorded.model, asked.samples.X, asked.samples.weights
     codes, classes = asked.codes, asked.classes
-    noisy, model.label_noise_ = model.label_noise_ is not None, None
+    noisy = asked.model.label_noise_ is not None
     # In logarithms, so that a sure mistake is a large loss and not an infinite one.
     losses = -model.predict_log_proba(X)[np.arange(codes.size), codes]
-    predicted = np.searchsorted(model.classes_, model.predict(X))
+    predicted = asked.of_recorded.predicted(arguments.threshold)
+    recall = ClassRecall.of(classes, codes, predicted, weights)
     record: dict[str, Any] = {
         "model": arguments.model,
         "data": asked.samples.source,
@@ -55,7 +57,8 @@ def run(arguments: Namespace, console: Console) -> int:
         "classes": classes,
         "compared": _COMPARED if noisy else "labels with their probabilities",
         "log_loss": float(np.average(losses, weights=weights)),
-        "accuracy": float(np.average(predicted == codes, weights=weights)),
+        **recall.record,
+        "threshold": arguments.threshold,
         "confusion": confusion_matrix(codes, predicted, labels=np.arange(len(classes))),
         "roc_auc": None,
         "worst_case": _worst_case(asked, arguments),
@@ -68,7 +71,8 @@ def run(arguments: Namespace, console: Console) -> int:
     if len(classes) == np.unique(codes).size == 2:
         scores = model.decision_function(X)
         record["roc_auc"] = float(roc_auc_score(codes, scores, sample_weight=weights))
-    console.answer(record, lambda: _text(record, asked))
+    warn_of_neglect(asked, recall, console)
+    console.answer(record, lambda: _text(record, recall, asked))
     return DONE
 
 
@@ -88,7 +92,7 @@ def _worst_case(asked: ModelAndSamples, arguments: Namespace) -> dict[str, Any]:
     }
 
 
-def _text(record: dict[str, Any], asked: ModelAndSamples) -> str:
+def _text(record: dict[str, Any], recall: ClassRecall, asked: ModelAndSamples) -> str:
     auc, worst, training = record["roc_auc"], record["worst_case"], record["training"]
     names = [str(label)[:20] for label in record["classes"]]
     counts = zip(names, record["confusion"].tolist(), strict=True)
@@ -98,17 +102,18 @@ def _text(record: dict[str, Any], asked: ModelAndSamples) -> str:
         f"{record['data']}: {record['n_samples']} samples",
         "",
         f"As they are ({_COMPARED})" if noisy else "As they are",
-        f"  log-loss   {record['log_loss']:.4f}",
-        f"  accuracy   {record['accuracy']:.1%}",
-        *([] if auc is None else [f"  ROC AUC    {auc:.4f}"]),
+        f"  log-loss              {record['log_loss']:.4f}",
+        *([] if auc is None else [f"  ROC AUC               {auc:.4f}"]),
+        *recall.lines(),
         "",
         table(["", *(f"called {name}" for name in names)], rows),
         "",
         f"In the worst case within epsilon = {worst['epsilon']:g} (kappa = "
         f"{kappa_text(worst['kappa'])}) of them",
         f"  (distances {where_measured(asked.model)})",
-        f"  log-loss   {worst['log_loss']:.4f}",
-        f"  error      {worst['worst_error']:.1%} (in the best case {worst['best_error']:.1%})",
+        f"  log-loss              {worst['log_loss']:.4f}",
+        f"  error                 {worst['worst_error']:.1%} (in the best case "
+        f"{worst['best_error']:.1%})",
     ]
     if not training["converged"]:
         lines += ["", f"The fit did not converge: its gap is {max(training['gaps']):.1e}"]

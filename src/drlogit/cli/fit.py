@@ -5,7 +5,8 @@ them so that a step of one means the same everywhere, or let --standardize do so
 categories. More than two classes are one softmax.
 
     drlogit fit data.csv --target diagnosis --standardize --epsilon 0.1 -o model.json
-    drlogit fit table.csv --tolerate labels=0.02,age=2 --holdout 0.2 -o model.json
+    drlogit fit table.csv --tolerate labels=0.02,age=2 --holdout 0.2 --holdout-out new.csv
+    zcat table.csv.gz | drlogit fit - --decimal , --encoding latin1 -o model.json
     drlogit fit table.csv --target income --standardize --missing median --bounds age=0..120
     drlogit fit train.libsvm.bz2 --epsilon auto --kappa inf -o model.json
     drlogit fit data.parquet --drop id,name --immovable age --weights w -o model.json
@@ -17,12 +18,15 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
+from ..estimators.class_recall import ClassRecall
 from ..estimators.classifier import DRLogisticRegression
 from ..estimators.tolerances import allowances
 from ..files.model_file import write_model
+from ..files.writing import write_text
 from ..problem.label_costs import kappa_text
 from ..robustness.guarantees import guarantee
 from . import options
+from .asking import ModelAndSamples
 from .console import DONE, NOT_CONVERGED, Console
 from .guarantee import guarantee_record
 from .outputs import certificate_record, explain_fit
@@ -38,6 +42,9 @@ def add_options(parser: ArgumentParser) -> None:
         "bounds")  # fmt: skip
     add("--holdout SHARE", "share of the rows to leave out of the fit, about which it then gives a "
         "guarantee: what holds for new data like these", type=float)  # fmt: skip
+    add("--holdout-out FILE", "file to write the rows to that --holdout leaves out, for drlogit "
+        "audit or guarantee: CSV, or svmlight text if DATA is")  # fmt: skip
+    add("--seed N", "which rows --holdout leaves out", type=int, default=0)
     add = options.add_model_options(parser, epsilon=0.01, kappa=1.0)
     add(
         "--tolerate labels=0.02,A=0.1",
@@ -54,7 +61,12 @@ def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
     training, unseen = read_training(arguments, console), None
     if arguments.holdout is not None:
-        training, unseen = training.split(arguments.holdout)
+        training, unseen = training.split(arguments.holdout, arguments.seed)
+    if arguments.holdout_out is not None:
+        if unseen is None:
+            raise ValueError("--holdout-out writes the rows of --holdout: say how many, as 0.2")
+        rows = unseen.samples.as_text(arguments.weights, arguments.kappa_column)
+        write_text(arguments.holdout_out, rows)
     settings = {"epsilon": arguments.epsilon, "kappa": training.by_label(arguments.kappa)}
     settings |= parameters(arguments, training)
     if arguments.tolerate is not None:
@@ -66,6 +78,11 @@ def run(arguments: Namespace, console: Console) -> int:
         )
         model = training.fit(estimator)
     samples, promised = training.samples, None
+    recalls = [
+        ModelAndSamples(model, each.origin, each.samples).recall()
+        for each in (training, unseen)
+        if each is not None
+    ]
     if unseen is not None:
         weights = unseen.samples.weights
         X, kappa = unseen.samples.X, unseen.samples.kappa
@@ -77,8 +94,10 @@ def run(arguments: Namespace, console: Console) -> int:
         write_model(model, arguments.output, training.origin)
     if console.json or not (console.quiet and arguments.output):
         console.answer(
-            _record(model, promised, training, arguments),
-            lambda: _text(model, promised, training, arguments),
+            _record(model, promised, training, arguments)
+            | recalls[0].record
+            | ({} if unseen is None else {"holdout": recalls[1].record}),
+            lambda: _text(model, promised, recalls, training, arguments),
         )
     return DONE if model.result_.converged else NOT_CONVERGED
 
@@ -101,12 +120,14 @@ def _record(model: Any, promised: Any, training: Training, arguments: Namespace)
     }
 
 
-def _text(model: Any, promised: Any, training: Training, arguments: Namespace) -> str:
+def _text(
+    model: Any, promised: Any, recalls: list[ClassRecall], training: Training, arguments: Namespace
+) -> str:
     n_samples = training.labels.size
     lines = []
     if promised is not None:
         lines = ["What holds for new data, from rows that the model has not seen?"]
-        lines += [str(promised), ""]
+        lines += [str(promised), "On these rows as they are", *recalls[1].lines(), ""]
     lines += [
         f"What may go wrong with the data? (epsilon = {model.epsilon_:g}, kappa = "
         f"{kappa_text(model.kappa_)})",
@@ -114,6 +135,7 @@ def _text(model: Any, promised: Any, training: Training, arguments: Namespace) -
         "",
         "How good is it, on the data it was fitted to?",
         *explain_fit(model.result_),
+        *recalls[0].lines(),
         "",
     ]
     which = "" if promised is None else f", fitted to the other {n_samples} rows,"
@@ -121,6 +143,8 @@ def _text(model: Any, promised: Any, training: Training, arguments: Namespace) -
         lines.append(f"The model{which} is not kept: name a file to write it to with -o model.json")
     else:
         lines.append(f"Model{which} written to {arguments.output}")
+    if arguments.holdout_out is not None:
+        lines.append(f"Rows left out of the fit written to {arguments.holdout_out}")
     if arguments.proof is not None:
         lines.append(f"Proof written to {arguments.proof}: check it with drlogit verify")
     return "\n".join(lines)

@@ -17,7 +17,7 @@ from typing import Any
 
 from ..robustness.guarantees import guarantee
 from . import options
-from .asking import read_asked, read_groups, warn_of_fitted_rows
+from .asking import read_asked, read_groups, warn_of_fitted_rows, warn_of_neglect
 from .console import DONE, Console
 
 
@@ -41,8 +41,11 @@ def run(arguments: Namespace, console: Console) -> int:
         kappa=asked.kappa(arguments.kappa), confidence=arguments.confidence,
         sample_weight=asked.samples.weights, groups=read_groups(asked, arguments),
     )  # fmt: skip
+    recall = asked.recall()
+    warn_of_neglect(asked, recall, console)
     record = {"model": arguments.model, "data": asked.samples.source, **guarantee_record(found)}
-    console.answer(record, str(found))
+    text = "\n".join([str(found), "On these rows as they are", *recall.lines()])
+    console.answer(record | recall.record, text)
     return DONE
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import codecs
 import csv
 import textwrap
 from collections.abc import Callable
@@ -17,7 +18,8 @@ from ..fitting.solving import JOINT_SOLVERS
 Add = Callable[..., None]
 
 MODEL = ("MODEL", "model file, as drlogit fit writes it")
-DATA = ("DATA", "file of samples: CSV, svmlight (libsvm), Parquet or NPZ, text also .gz, .bz2, .xz")
+DATA = ("DATA", "file of samples: CSV, svmlight (libsvm), Parquet or NPZ, text also .gz, .bz2, "
+        ".xz; - is standard input")  # fmt: skip
 COSTS = (
     "--costs A:B=1,B:A=5",
     "what it costs to decide B where the label is A, and so on; other pairs cost nothing",
@@ -38,6 +40,8 @@ class _Together(argparse.Action):
     """Lists stated in several options are one list; of any other value the last counts."""
 
     def __call__(self, _: Any, namespace: argparse.Namespace, value: Any, __: Any = None) -> None:
+        # Which options were stated, though it be with the value of their default.
+        namespace.stated = {*getattr(namespace, "stated", ()), self.dest}
         before = getattr(namespace, self.dest)
         if before is not self.default and type(before) is type(value):
             if isinstance(value, tuple):
@@ -60,6 +64,7 @@ def describe_command(parser: argparse.ArgumentParser, module: ModuleType) -> Non
     add = group(parser)
     add("--json", "print the answer as JSON")
     add("--quiet", "no progress, no remarks")
+    add("--verbose", "a line for every iteration, fold or radius")
     add("--debug", "show where an error came from, as a traceback")
     module.add_options(parser)
 
@@ -93,6 +98,8 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
     add = add_sample_options(parser, "a column named target, label, class or y, else the last")
     add("--features A,B", "columns to use; all others are left out (not svmlight)", type=names)
     add("--drop A,B", "columns to leave out (not svmlight)", type=names, default=())
+    add("--positive LABEL", "class that probabilities are of, where there are two (default: that "
+        "which sorts last)")  # fmt: skip
     add("--balanced", "give every class the same total weight")
     add("--standardize", "measure every number in standard deviations; the model is written for "
         "the data as they are")  # fmt: skip
@@ -120,6 +127,9 @@ def add_sample_options(parser: argparse.ArgumentParser, target: str = "that of t
     add("--header", "CSV: whether the first line names the columns (default: if it looks so)",
         action=argparse.BooleanOptionalAction)  # fmt: skip
     add("--delimiter CHAR", "CSV: (default: found out)", type=_character)
+    add("--decimal CHAR", "CSV: decimal mark of numbers", type=_character, default=".")
+    add("--encoding NAME", "CSV: encoding of the text, such as latin1", type=_encoding,
+        default="utf-8-sig")  # fmt: skip
     add("--zero-based", "svmlight: columns are numbered from 0 instead of 1", default=None)
     return add
 
@@ -162,6 +172,12 @@ def add_ball_options(parser: argparse.ArgumentParser, title: str) -> Add:
     add("--epsilon RADIUS", "(default: the model's)", type=float)
     add("--kappa COST", "(default: the model's)", type=by_label)
     return add
+
+
+def add_threshold(parser: argparse.ArgumentParser) -> None:
+    """From which probability on the positive class is predicted."""
+    group(parser)("--threshold SHARE", "predict the positive class from this probability on, where "
+        "there are two classes (default: the likelier class)", type=float)  # fmt: skip
 
 
 # --- what options hold; argparse gives the name of the function in its messages --------------
@@ -219,6 +235,13 @@ def _character(text: str) -> str:
     if len(character) != 1:
         raise argparse.ArgumentTypeError(f"must be one character, got {text!r}")
     return character
+
+
+def _encoding(text: str) -> str:
+    try:
+        return codecs.lookup(text).name
+    except LookupError:
+        raise argparse.ArgumentTypeError(f"is no encoding that Python knows: {text!r}") from None
 
 
 numbers.__name__ = "list of numbers"

@@ -13,7 +13,10 @@ from ..problem.result import Result, Status
 from ..rows.whole_files import write_bytes
 
 #: Options and arguments that name files to write, and files to read.
-_OUTPUTS = {"output": "-o", "proof": "--proof", "plot": "--plot", "file": "FILE"}
+_OUTPUTS = {
+    "output": "-o", "proof": "--proof", "plot": "--plot", "file": "FILE",
+    "holdout_out": "--holdout-out",
+}  # fmt: skip
 _INPUTS = ("data", "model", "others", "new")
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from argparse import ArgumentParser, Namespace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,7 @@ def run(arguments: Namespace, console: Console) -> int:
     del settings["class_weight"], settings["label_noise"]  # nothing is predicted
     kappa = training.by_label(arguments.kappa) if samples.kappa is None else samples.kappa
     if not hasattr(X, "columns"):
-        settings["categorical_features"] = None
+        settings["categorical_features"] = settings["numbers"] = None
     with console.progress("path") as bar:
         path = regularization_path(
             X, y, arguments.epsilons, n_epsilons=arguments.n_epsilons,
@@ -68,12 +69,16 @@ def run(arguments: Namespace, console: Console) -> int:
             callback=lambda at: bar(lambda: f"lambda {at.lam:.3g}, gap {at.gap:.1e}"),
             **settings,
         )  # fmt: skip
+    classes = training.classes
+    if training.positive == classes[0]:
+        path = replace(path, coefs=-path.coefs, intercepts=-path.intercepts)
+        classes = classes[::-1]
     names = path.feature_names or training.samples.names
     if arguments.plot is not None:
         from ..report import RegularizationPathDisplay
 
         display = RegularizationPathDisplay.from_path(
-            path, feature_names=names, unit=unit, classes=training.classes
+            path, feature_names=names, unit=unit, classes=classes
         )
         save_plot(display.figure_, arguments.plot)
     console.answer(_record(path, names, training), lambda: _text(path, arguments))

@@ -32,8 +32,7 @@ def add_options(parser: ArgumentParser) -> None:
     add("--id COLUMN", "column that names the samples, to be written beside them")
     add("--raw", "write texts as they are; else those that begin with = + - @ and are no numbers "
         "get an apostrophe in front, as a spreadsheet would run them as formulas")  # fmt: skip
-    add("--threshold SHARE", "decide for the positive class from this probability on (two classes; "
-        "default: the most probable class)", type=float)  # fmt: skip
+    options.add_threshold(parser)
     options.add_sample_options(parser)
 
 
@@ -41,18 +40,11 @@ def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
     asked = read_asked(arguments, console, with_labels=False)
     probabilities = asked.model.predict_proba(asked.samples.X)
-    predictions = asked.model.predict(asked.samples.X).tolist()
-    if arguments.threshold is not None:
-        if len(asked.classes) != 2 or not 0.0 < arguments.threshold < 1.0:
-            raise ValueError(
-                "--threshold must lie between 0 and 1, for a model of two classes, got "
-                f"{arguments.threshold:g} for {len(asked.classes)} classes"
-            )
-        above = probabilities[:, 1] >= arguments.threshold
-        predictions = [asked.classes[int(each)] for each in above]
-    first = 1 if len(asked.classes) == 2 else 0  # of two, the positive class says all
-    header = ["prediction", *(f"probability_{label}" for label in asked.classes[first:])]
-    columns = [predictions, *probabilities[:, first:].T.tolist()]
+    predictions = asked.model.classes_[asked.predicted(arguments.threshold)].tolist()
+    # Of two, the positive class says all.
+    shown = [asked.positive] if len(asked.classes) == 2 else [*range(len(asked.classes))]
+    header = ["prediction", *(f"probability_{asked.classes[k]}" for k in shown)]
+    columns = [predictions, *probabilities[:, shown].T.tolist()]
     record = {
         "classes": asked.classes,
         "predictions": predictions,

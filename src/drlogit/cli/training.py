@@ -20,6 +20,9 @@ from ..files.reading import read_samples
 from ..files.values import keyed_by_label
 from .console import Console
 
+#: Fewer rows than this are in some order by accident.
+_FEW_ROWS = 20
+
 
 @dataclass(frozen=True, eq=False)
 class Training:
@@ -40,7 +43,7 @@ class Training:
     @property
     def positive(self) -> Any:
         """The class that probabilities are of, if there are two."""
-        return self.classes[1] if len(self.classes) == 2 else None
+        return self.origin.get("positive", self.classes[1]) if len(self.classes) == 2 else None
 
     @property
     def categorical(self) -> list[int] | None:
@@ -48,7 +51,8 @@ class Training:
         X = self.samples.X
         if not is_frame(X):
             return None
-        return [j for j, column in enumerate(columns_of(X)) if column.holds_levels]
+        given = enumerate(zip(self.samples.names, columns_of(X), strict=True))
+        return [j for j, (name, c) in given if name not in self.samples.numbers and c.holds_levels]
 
     def fit(self, estimator: Any) -> Any:
         """The estimator, fitted."""
@@ -59,13 +63,12 @@ class Training:
         """What is stated by label as text, by label."""
         return keyed_by_label(stated, self.classes, self.samples.source)
 
-    def split(self, share: float) -> tuple[Training, Training]:
-        """The samples without a share of each class, and that share."""
+    def split(self, share: float, seed: int) -> tuple[Training, Training]:
+        """The samples without a share of each class, and that share; a seed gives one split."""
         from sklearn.model_selection import train_test_split
 
-        # Rows are shuffled alike each time, so that a split can be repeated.
         seen, unseen = train_test_split(
-            np.arange(self.labels.size), test_size=share, stratify=self.labels, random_state=0
+            np.arange(self.labels.size), test_size=share, stratify=self.labels, random_state=seed
         )
         return self._part(np.sort(seen)), self._part(np.sort(unseen))
 
@@ -98,6 +101,7 @@ def parameters(arguments: argparse.Namespace, training: Training) -> dict[str, A
         "missing": arguments.missing,
         # What tells rows apart is gone, or was asked for.
         "categorical_features": training.categorical,
+        "numbers": [training.samples.names.index(n) for n in training.samples.numbers] or None,
         "bounds": training.positions(arguments.bounds, "--bounds"),
         "class_weight": "balanced" if arguments.balanced else None,
         "label_noise": training.by_label(arguments.label_noise),
@@ -119,9 +123,16 @@ def _costs(arguments: argparse.Namespace, training: Training) -> Any:
 
 def tolerated(arguments: argparse.Namespace, training: Training) -> dict[str, Any]:
     """``--tolerate`` as ``epsilon``, ``kappa`` and ``feature_costs``."""
-    if arguments.standardize or arguments.feature_costs or arguments.immovable:
+    options = ("epsilon", "kappa", "kappa_column", "feature_costs", "immovable")
+    clash = [name for name in options if name in arguments.stated]
+    clash += ["standardize"] if arguments.standardize else []
+    if "labels" not in arguments.tolerate and "kappa_column" in clash:
+        clash.remove("kappa_column")  # nothing else is said of labels
+    if clash:
+        named = ", ".join(f"--{name.replace('_', '-')}" for name in clash)
         raise ValueError(
-            "--tolerate states the costs: no --standardize, --feature-costs or --immovable with it"
+            f"--tolerate states epsilon, kappa and all costs, and so does {named}: leave out one "
+            "or the other"
         )
     stated, kinds = dict(arguments.tolerate), ("labels", "numbers", "categories")
     by_kind = {kind: stated.pop(kind) for kind in kinds if kind in stated}
@@ -137,18 +148,21 @@ def read_training(arguments: argparse.Namespace, console: Console) -> Training:
     if arguments.features and arguments.drop:
         raise ValueError("--features and --drop exclude each other")
     samples = read_samples(arguments.data, Wanted.stated(vars(arguments)))
-    for remark in samples.remarks:
-        console.note(f"--numbers: {remark}")
     samples = _without_identifiers(samples, arguments, console)
     origin = {
         "data": Path(samples.source).name,
         "n_samples": int(samples.X.shape[0]),
         "target": samples.target,
         "zero_based": bool(arguments.zero_based),
-        "balanced": bool(arguments.balanced),
-        "numbers": list(arguments.numbers),
     }
     training = Training(samples, origin)
+    if arguments.positive is not None:
+        (positive,) = training.by_label({arguments.positive: None})
+        if len(training.classes) > 2:
+            raise ValueError(
+                f"--positive is for two classes, and {samples.source} has {len(training.classes)}"
+            )
+        origin["positive"] = positive
     n_classes, size = len(training.classes), training.labels.size
     if n_classes > max(20, size // 10):
         raise ValueError(
@@ -168,7 +182,7 @@ def _without_identifiers(
     """
     if not is_frame(samples.X):
         return samples
-    asked, kept = {*arguments.categorical, *(arguments.features or ())}, []
+    asked, kept = {*arguments.categorical, *(arguments.features or ()), *samples.numbers}, []
     for column in columns_of(samples.X):
         if column.name in asked or not column.holds_levels:
             kept.append(column.name)
@@ -201,3 +215,35 @@ def _describe(training: Training, console: Console) -> None:
     ]
     if levels:
         console.note(f"taken as categories: {listed(levels, 12)}")
+
+
+def remark_on_order(training: Training, console: Console) -> None:
+    """Say so where rows are in the order of a column, for folds that are cut in that order."""
+    samples = training.samples
+    columns = {str(samples.target): training.labels}
+    if is_frame(samples.X):
+        columns |= {str(c.name): np.asarray(c.values) for c in columns_of(samples.X)}
+    ordered = [repr(name)[:60] for name, values in columns.items() if _in_order(values)]
+    if ordered:
+        console.note(
+            f"the rows of {samples.source} are in the order of {listed(ordered, 3)}, and folds are "
+            "cut in the order of the rows, so that models are scored on values that they have "
+            "hardly seen. If new data will bring new values, that is right; if not, draw the folds "
+            "at random with --shuffle"
+        )
+
+
+def _in_order(values: NDArray[Any]) -> bool:
+    """Whether a column rises or falls throughout, or has each of its values in one stretch."""
+    import pandas as pd
+
+    codes, found = pd.factorize(values, sort=False)
+    ends = np.append(np.flatnonzero(np.diff(codes)) + 1, codes.size)
+    if len(found) < 2 or codes.min() < 0 or codes.size < _FEW_ROWS:
+        return False
+    if len(found) <= codes.size // 2:  # several rows in each stretch, but for an accident
+        return len(ends) == len(found) and bool(np.diff(ends, prepend=0).min() >= 3)
+    if values.dtype.kind not in "iuf":
+        return False
+    steps = np.diff(values)
+    return bool((steps >= 0).all() or (steps <= 0).all())

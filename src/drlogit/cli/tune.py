@@ -16,17 +16,20 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 import numpy as np
+from sklearn.model_selection import StratifiedKFold
 
+from ..estimators.class_recall import ClassRecall
 from ..estimators.classifier_cv import FOLD_TOL, DRLogisticRegressionCV
 from ..files.model_file import write_model
 from ..problem.label_costs import kappa_text
 from ..robustness.guarantees import guarantee
 from ..robustness.unseen_rows import LEAST_ROWS
 from . import options
+from .asking import ModelAndSamples
 from .console import DONE, NOT_CONVERGED, Console
 from .guarantee import guarantee_record
 from .outputs import certificate_record, explain_fit, explain_written, table
-from .training import Training, parameters, read_training
+from .training import Training, parameters, read_training, remark_on_order
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -40,6 +43,8 @@ def add_options(parser: ArgumentParser) -> None:
         "of one); factors of those that are stated", type=_grid, default=2)  # fmt: skip
     add("--kappa LABEL=COST,...", "what it costs to flip labels, by label", type=options.by_label)
     add("--folds N", "stratified folds", type=int, default=5)
+    add("--shuffle", "draw the folds at random instead of in the order of the rows")
+    add("--seed N", "which folds --shuffle draws, which it implies", type=int)
     add("--one-standard-error", "take the largest radius that is not clearly worse than the best")
     add("--scoring NAME", "what to maximise, a scikit-learn name (default: log-loss)")
     add("--jobs N", "processes to use", type=int)
@@ -61,9 +66,13 @@ _grid.__name__ = "number or list of numbers"
 
 def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
-    training = read_training(arguments, console)
+    training, folds = read_training(arguments, console), arguments.folds
+    if arguments.shuffle or arguments.seed is not None:
+        folds = StratifiedKFold(folds, shuffle=True, random_state=arguments.seed or 0)
+    else:
+        remark_on_order(training, console)
     search = DRLogisticRegressionCV(
-        arguments.epsilons, arguments.kappas, cv=arguments.folds, scoring=arguments.scoring,
+        arguments.epsilons, arguments.kappas, cv=folds, scoring=arguments.scoring,
         one_standard_error=arguments.one_standard_error, n_jobs=arguments.jobs,
         kappa=training.by_label(arguments.kappa),
         **parameters(arguments, training),
@@ -78,13 +87,14 @@ def run(arguments: Namespace, console: Console) -> int:
     given, promised = training.samples, None
     if given.kappa is None and training.labels.size >= LEAST_ROWS:
         promised = guarantee(
-            search, given.X, training.labels, sample_weight=given.weights, cv=arguments.folds
+            search, given.X, training.labels, sample_weight=given.weights, cv=folds
         )
-    record = _record(search, training, arguments)
+    recall = ModelAndSamples(search, training.origin, given).recall()
+    record = _record(search, training, arguments) | recall.record
     record |= {} if promised is None else {"guarantee": guarantee_record(promised)}
-    console.answer(record, lambda: _text(search, promised, arguments))
-    folds = (search.cv_results_["max_gap"] <= max(arguments.tol, FOLD_TOL)).all()
-    return DONE if folds and (search.dual_gap_ <= arguments.tol).all() else NOT_CONVERGED
+    console.answer(record, lambda: _text(search, promised, recall, arguments))
+    proven = (search.cv_results_["max_gap"] <= max(arguments.tol, FOLD_TOL)).all()
+    return DONE if proven and (search.dual_gap_ <= arguments.tol).all() else NOT_CONVERGED
 
 
 def _record(search: Any, training: Training, arguments: Namespace) -> dict[str, Any]:
@@ -104,7 +114,7 @@ def _record(search: Any, training: Training, arguments: Namespace) -> dict[str, 
     }
 
 
-def _text(search: Any, promised: Any, arguments: Namespace) -> str:
+def _text(search: Any, promised: Any, recall: ClassRecall, arguments: Namespace) -> str:
     found = search.cv_results_
     losses = arguments.scoring is None
     order = np.argsort(found["rank_test_score"], kind="stable")[:8]
@@ -131,6 +141,7 @@ def _text(search: Any, promised: Any, arguments: Namespace) -> str:
         f"Chosen: epsilon = {search.epsilon_:.6g}, kappa = {kappa_text(search.kappa_)}. Fitted to "
         "all samples, and on these:",
         *explain_fit(search.result_),
+        *recall.lines(),
         *([] if promised is None else ["", str(promised)]),
         *explain_written(arguments.output),
     ])  # fmt: skip

@@ -33,8 +33,6 @@ def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
     asked = read_asked(arguments, console)
     samples = asked.samples
-    if asked.origin.get("balanced"):
-        asked.model.class_weight = "balanced"
     verdict = verify(
         asked.model, samples.X, asked.labels, arguments.proof, sample_weight=samples.weights,
         kappa=samples.kappa,

@@ -7,9 +7,9 @@ is asked of the problem is in :mod:`drlogit.fitting`.
 from __future__ import annotations
 
 import math
-import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -23,14 +23,16 @@ from ..fitting.paths import (
     solve_radii,
     warn_about_gaps,
 )
+from ..fitting.solving import SolverName
 from ..fitting.suggested_radius import suggested_radius
 from ..problem.classes import ClassProblem
 from ..problem.label_costs import StatedKappa, as_stated, kappa_text
-from ..problem.norms import Norm
+from ..problem.norms import Norm, NormName
 from ..problem.problem import Problem
 from ..problem.result import Result, Status
 from ..rows.arrays import FloatArray
 from .classifier import DRLogisticRegression
+from .tables.encoding import Fill
 from .training_data import TrainingData
 
 
@@ -39,13 +41,14 @@ def epsilon_max(
     y: ArrayLike,
     *,
     kappa: Any,
-    norm: str | Norm = "l1",
+    norm: NormName | Norm = "l1",
     fit_intercept: bool = True,
     feature_costs: Any = None,
     categories: Any = None,
     bounds: Any = None,
     categorical_features: Any = "from_dtype",
-    missing: str = "error",
+    numbers: Sequence[Any] | None = None,
+    missing: Fill = "error",
     sample_weight: ArrayLike | None = None,
 ) -> float:
     """The radius from which on the robust model is constant: β = 0 (on penalised features).
@@ -63,7 +66,7 @@ def epsilon_max(
     _, _, problem = _posed(
         X, y, sample_weight, kappa, norm=norm, fit_intercept=fit_intercept,
         feature_costs=feature_costs, categories=categories, bounds=bounds,
-        categorical_features=categorical_features, missing=missing,
+        categorical_features=categorical_features, numbers=numbers, missing=missing,
     )  # fmt: skip
     return largest_radius(problem)
 
@@ -73,13 +76,14 @@ def suggest_radius(
     y: ArrayLike,
     *,
     confidence: float = 0.95,
-    norm: str | Norm = "l1",
+    norm: NormName | Norm = "l1",
     fit_intercept: bool = True,
     feature_costs: Any = None,
     categories: Any = None,
     bounds: Any = None,
     categorical_features: Any = "from_dtype",
-    missing: str = "error",
+    numbers: Sequence[Any] | None = None,
+    missing: Fill = "error",
     sample_weight: ArrayLike | None = None,
     n_draws: int = 2000,
     random_state: int | np.random.Generator | None = 0,
@@ -88,7 +92,8 @@ def suggest_radius(
 
     Parameters
     ----------
-    X, y, norm, fit_intercept, feature_costs, categories, bounds, categorical_features, missing
+    X, y, norm, fit_intercept, feature_costs, categories, bounds, categorical_features, numbers, \
+missing
         As in :class:`drlogit.DRLogisticRegression`.
     confidence : float
         Probability, in (0, 1), with which the ball should contain a distribution for which the
@@ -114,12 +119,12 @@ def suggest_radius(
     may be wrong, or ``inf``.  Categories and bounds are no norm, for which the theory is: they get
     the radius of the same first-order argument, at the least that changing a level can cost.
     """
-    if not (isinstance(confidence, numbers.Real) and 0.0 < confidence < 1.0):
+    if not (isinstance(confidence, Real) and 0.0 < confidence < 1.0):
         raise ValueError(f"confidence must be in (0, 1), got {confidence!r}")
     _, _, problem = _posed(
         X, y, sample_weight, math.inf, norm=norm, fit_intercept=fit_intercept,
         feature_costs=feature_costs, categories=categories, bounds=bounds,
-        categorical_features=categorical_features, missing=missing,
+        categorical_features=categorical_features, numbers=numbers, missing=missing,
     )  # fmt: skip
     return suggested_radius(problem, confidence, check_count(n_draws, "n_draws"), random_state)
 
@@ -181,15 +186,16 @@ def regularization_path(
     n_epsilons: int = 30,
     min_fraction: float = 1e-3,
     kappa: Any = 1.0,
-    norm: str | Norm = "l1",
+    norm: NormName | Norm = "l1",
     fit_intercept: bool = True,
     feature_costs: Any = None,
     categories: Any = None,
     bounds: Any = None,
     categorical_features: Any = "from_dtype",
-    missing: str = "error",
+    numbers: Sequence[Any] | None = None,
+    missing: Fill = "error",
     sample_weight: ArrayLike | None = None,
-    solver: str = "auto",
+    solver: SolverName = "auto",
     tol: float = 1e-6,
     max_iter: int | None = None,
     warm_start: bool = True,
@@ -214,8 +220,8 @@ def regularization_path(
         Cost of flipping a label: ``epsilon / kappa`` is the largest share of labels that the
         adversary may flip.  ``inf`` if labels are beyond doubt; by label or by sample as in
         :class:`~drlogit.DRLogisticRegression`.
-    norm, fit_intercept, feature_costs, categories, bounds, categorical_features, missing, \
-sample_weight, solver, tol, max_iter
+    norm, fit_intercept, feature_costs, categories, bounds, categorical_features, numbers, \
+missing, sample_weight, solver, tol, max_iter
         As in :class:`~drlogit.DRLogisticRegression`.
     warm_start : bool
         Whether each fit starts where the ones before lead to.
@@ -248,7 +254,7 @@ sample_weight, solver, tol, max_iter
     learner, data, problem = _posed(
         X, y, sample_weight, kappa, norm=norm, fit_intercept=fit_intercept,
         feature_costs=feature_costs, categories=categories, bounds=bounds,
-        categorical_features=categorical_features, missing=missing,
+        categorical_features=categorical_features, numbers=numbers, missing=missing,
     )  # fmt: skip
     names = data.model["names"]
     limit = largest_radius(problem)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from numpy.typing import ArrayLike
 
+from ..fitting.solving import SolverName
 from ..fitting.suggested_radius import suggested_radius
 from ..problem.classes import ClassProblem
 from ..problem.label_costs import can_flip, flips_in_words, kappa_text
+from ..problem.norms import NormName
 from ..problem.problem import Problem
 from ..problem.result import Result
 from .robust_classifier import RobustLinearClassifier
+from .tables.encoding import Fill
 from .training_data import TrainingData
 
 
@@ -66,6 +69,9 @@ class DRLogisticRegression(RobustLinearClassifier):
         moves as a category: those of text, categories or truth values (in a frame of pandas or
         polars), or those given by name or position, or none.  A missing category is a category; a
         level that training did not show is scored as the average sample.
+    numbers : list of columns, optional
+        Columns of text that hold numbers, such as ``"$1,234.50"``, ``"12 %"`` or ``"1.234,5"``;
+        whether the decimal mark is a point or a comma, the column tells.  Other text is missing.
     missing : {"error", "median", "mean"}
         What stands in for a missing number in a frame or dense array.
     solver : str
@@ -122,6 +128,9 @@ class DRLogisticRegression(RobustLinearClassifier):
         How distance was measured, for each column of ``coef_``.
     label_noise_ : array of shape (n_classes, n_classes) or None
         Shares of each true class (rows) that are recorded as each class (columns).
+    columns_seen_ : array of shape (3, n_features_in_) or None
+        Of the columns of a frame the smallest and the largest number, and the share of missing
+        values: :meth:`predict` warns of numbers far outside, and of columns that are empty now.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : array of shape (n_features,)
@@ -152,14 +161,15 @@ class DRLogisticRegression(RobustLinearClassifier):
         epsilon: float | str = 0.01,
         kappa: Any = 1.0,
         *,
-        norm: str = "l1",
+        norm: NormName = "l1",
         fit_intercept: bool = True,
         feature_costs: Any = None,
         categories: Any = None,
         bounds: Any = None,
         categorical_features: Any = "from_dtype",
-        missing: str = "error",
-        solver: str = "auto",
+        numbers: Sequence[Any] | None = None,
+        missing: Fill = "error",
+        solver: SolverName = "auto",
         tol: float = 1e-6,
         max_iter: int | None = None,
         class_weight: Mapping[Any, float] | str | None = None,
@@ -176,6 +186,7 @@ class DRLogisticRegression(RobustLinearClassifier):
         self.categories = categories
         self.bounds = bounds
         self.categorical_features = categorical_features
+        self.numbers = numbers
         self.missing = missing
         self.solver = solver
         self.tol = tol

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
@@ -22,8 +23,10 @@ from ..fitting.paths import (
     radii_below,
     warn_about_gaps,
 )
+from ..fitting.solving import SolverName
 from ..problem.classes import ClassProblem
 from ..problem.label_costs import as_stated, scaled_costs
+from ..problem.norms import NormName
 from ..problem.problem import Problem
 from ..problem.result import Status
 from ..rows.arrays import FloatArray, IndexArray, is_dask
@@ -31,6 +34,7 @@ from ..rows.chunks import in_memory
 from .classifier import DRLogisticRegression
 from .folds import choose, mean_log_likelihood, rising_end, score_fold, tabulate
 from .robust_classifier import RobustLinearClassifier
+from .tables.encoding import Fill
 from .tables.frames import is_table
 from .training_data import TrainingData
 
@@ -80,8 +84,8 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         of the best: more robustness at no price that the folds could measure.
     refit : bool
         Whether to fit the chosen model to all data; without, the estimator cannot predict.
-    norm, fit_intercept, feature_costs, categories, bounds, categorical_features, missing, solver, \
-tol, max_iter, class_weight, label_noise
+    norm, fit_intercept, feature_costs, categories, bounds, categorical_features, numbers, \
+missing, solver, tol, max_iter, class_weight, label_noise
         As in :class:`DRLogisticRegression`.
     n_jobs : int, optional
         How many folds to work on at a time.
@@ -152,14 +156,15 @@ tol, max_iter, class_weight, label_noise
         scoring: str | Callable[..., float] | None = None,
         one_standard_error: bool = False,
         refit: bool = True,
-        norm: str = "l1",
+        norm: NormName = "l1",
         fit_intercept: bool = True,
         feature_costs: Any = None,
         categories: Any = None,
         bounds: Any = None,
         categorical_features: Any = "from_dtype",
-        missing: str = "error",
-        solver: str = "auto",
+        numbers: Sequence[Any] | None = None,
+        missing: Fill = "error",
+        solver: SolverName = "auto",
         tol: float = 1e-6,
         max_iter: int | None = None,
         class_weight: Mapping[Any, float] | str | None = None,
@@ -181,6 +186,7 @@ tol, max_iter, class_weight, label_noise
         self.categories = categories
         self.bounds = bounds
         self.categorical_features = categorical_features
+        self.numbers = numbers
         self.missing = missing
         self.solver = solver
         self.tol = tol
@@ -247,6 +253,7 @@ tol, max_iter, class_weight, label_noise
         y, sample_weight, kappa = (
             in_memory(each) if is_dask(each) else each for each in (y, sample_weight, kappa)
         )
+        scorer = self._scorer()
         given = self._check_data(X, y, sample_weight, kappa)
         if groups is not None and np.shape(groups) != given.y.shape:
             raise ValueError(
@@ -270,7 +277,7 @@ tol, max_iter, class_weight, label_noise
         raw = is_table(X) and not matrix and not is_dask(given.X)
         weights = None if sample_weight is None else np.asarray(sample_weight)
         samples = X if raw else given.X, given.y, weights, given.kappa
-        found = self._run_folds(samples, splits, kappas, epsilons, from_largest=counted)
+        found = self._run_folds(scorer, samples, splits, kappas, epsilons, from_largest=counted)
         self.cv_results_ = tabulate(kappas, epsilons, found, factors=given.kappa is not None)
         self.best_index_ = choose(
             self.cv_results_, self.n_splits_, one_standard_error=self.one_standard_error
@@ -301,8 +308,15 @@ tol, max_iter, class_weight, label_noise
     def _scorer(self) -> Callable[..., float]:
         if self.scoring is None:
             return mean_log_likelihood
-        from sklearn.metrics import check_scoring
+        from sklearn.metrics import check_scoring, get_scorer_names
 
+        if isinstance(self.scoring, str) and self.scoring not in get_scorer_names():
+            near = get_close_matches(self.scoring, get_scorer_names(), n=1)
+            raise ValueError(
+                "scoring must be a name that scikit-learn knows, such as 'roc_auc', 'f1', "
+                "'balanced_accuracy' or 'neg_brier_score' (sklearn.metrics.get_scorer_names() has "
+                f"all), got {self.scoring!r:.40}{f': did you mean {near[0]!r}?' if near else ''}"
+            )
         scorer: Callable[..., float] = check_scoring(self, scoring=self.scoring)
         return scorer
 
@@ -327,6 +341,7 @@ tol, max_iter, class_weight, label_noise
 
     def _run_folds(
         self,
+        scorer: Callable[..., float],
         samples: tuple[Any, ...],
         splits: list[tuple[IndexArray, IndexArray]],
         kappas: FloatArray,
@@ -345,7 +360,7 @@ tol, max_iter, class_weight, label_noise
         }  # fmt: skip
         running = Parallel(n_jobs=self.n_jobs, return_as="generator", verbose=self.verbose)(
             delayed(score_fold)(
-                learner, samples, split, kappas, epsilons, controls, self._scorer(),
+                learner, samples, split, kappas, epsilons, controls, scorer,
                 classes=self.classes_, from_largest=from_largest,
             )
             for split in splits

@@ -56,6 +56,12 @@ def _coefficients(model: Any) -> FloatArray:
     encoding = model.encoding_
     if encoding is None:
         return np.array(model.coef_)
+    texts = [column.name for column in encoding.columns if column.decimal is not None]
+    if texts:
+        raise ValueError(
+            f"other forms of a model read no numbers in text, such as those of column "
+            f"{texts[0]!r:.60}: turn it into numbers before the fit"
+        )
     found = []
     for column, place in zip(encoding.columns, encoding.places, strict=True):
         found.append(place)

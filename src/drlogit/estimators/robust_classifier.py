@@ -23,14 +23,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..engine import tables as _engine_of_tables  # noqa: F401  (no first fit waits for it)
 from ..fitting.exact_zeros import is_constant
-from ..fitting.solving import solve_problem
+from ..fitting.solving import SolverName, solve_problem
 from ..problem.classes import ClassProblem
 from ..problem.label_costs import StatedKappa, as_stated, flip_costs, kappa_text
+from ..problem.norms import NormName
 from ..problem.problem import Problem
 from ..problem.result import Callback, Result
-from ..rows.arrays import FloatArray, is_dask
+from ..rows.arrays import FloatArray, IndexArray, beyond_memory, is_dask
 from ..rows.checks import check_unmasked
 from ..rows.interface import Rows
+from .class_recall import ClassRecall
 from .label_noise import noise_matrix, true_probabilities
 from .tables.by_column import (
     UnscaledDataWarning,
@@ -39,21 +41,22 @@ from .tables.by_column import (
     unlike_units,
     unpenalised,
 )
-from .tables.encoding import FILLS, Encoding, numbers_only, position_of
+from .tables.encoding import FILLS, Encoding, Fill, numbers_only, position_of
 from .training_data import TrainingData, features_to_fit, matrix_of
 
 
 class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """What both estimators share: the data they take, the model they fit, and what it answers."""
 
-    norm: str
+    norm: NormName
     fit_intercept: bool
     feature_costs: Any
     categories: Any
     bounds: Any
     categorical_features: Any
-    missing: str
-    solver: str
+    numbers: Sequence[Any] | None
+    missing: Fill
+    solver: SolverName
     tol: float
     max_iter: int | None
     class_weight: Mapping[Any, float] | str | None
@@ -66,6 +69,7 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     feature_costs_: Any = None
     categories_: Any = None
     bounds_: Any = None
+    columns_seen_: FloatArray | None = None
 
     #: Shares of true classes (rows) that are recorded as others, if labels are known to be wrong.
     label_noise_: FloatArray | None = None
@@ -191,7 +195,24 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             self.categories_ = problem.domains.with_none_stated(self.categories_)
         self._set_result(result, problem.epsilon, as_stated(problem.cost, self.classes_))
         self._warn(result, problem, constant=constant)
+        if not constant:
+            self._warn_of_neglect(data)
         return constant
+
+    def _warn_of_neglect(self, data: TrainingData) -> None:
+        """Warn of a class that the model almost never predicts for the samples of the fit."""
+        if is_dask(data.X) or is_dask(data.codes) or beyond_memory(data.X):
+            return  # another pass over such samples would be a price for everyone
+        scores = safe_sparse_dot(data.X, self.coef_.T, dense_output=True) + self.intercept_
+        found = ClassRecall.of(self.classes_.tolist(), data.codes, _decided(scores))
+        often = None
+        if data.n_classes == 2:
+            rare = int(found.shares.argmin())
+            own = scores[:, 0] if rare == 1 else -scores[:, 0]
+            often = float(expit(np.quantile(own, 1.0 - found.shares[rare])))
+        said = found.neglected(self.epsilon_, self.kappa_, often)
+        if said is not None:
+            warnings.warn(said, UserWarning, stacklevel=5)
 
     def save_proof(
         self,
@@ -342,8 +363,7 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         if self.label_noise_ is not None:
             return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
         scores = self.decision_function(X)
-        codes = (scores > 0.0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-        return np.asarray(self.classes_[codes])
+        return np.asarray(self.classes_[_decided(scores.reshape(len(scores), -1))])
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probabilities for each sample of X, a column for each of ``classes_``.
@@ -381,3 +401,9 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
         lazy: np.ndarray[Any, Any] = map_rows(method, X, n_columns, dtype)
         return lazy
+
+
+def _decided(scores: FloatArray) -> IndexArray:
+    """The class of the largest score in each row; of two classes there is one score."""
+    codes = scores.argmax(axis=1) if scores.shape[1] > 1 else scores[:, 0] > 0.0
+    return np.asarray(codes, dtype=np.intp)

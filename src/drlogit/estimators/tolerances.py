@@ -32,7 +32,8 @@ from .tables.frames import listed
 #: What is tolerated where nothing is said: a tenth of a standard deviation, one entry in ten.  With
 #: labels=0.05 on 15 of the tables of docs/data.md, the log-loss on held-out rows is .42 on average,
 #: .40 if all else is beyond doubt and .36 with plain logistic regression; on tables of 540 rows and
-#: eleven texts, four of 30 to 120 levels, .67, 1.05 and .62 (half of it: .41 and .82).
+#: eleven texts, four of 30 to 120 levels, .67, 1.05 and .62 (half of it: .41 and .82).  A class of
+#: 2 to 10 % is predicted too rarely (docs/choosing.md); half of it changes next to nothing there.
 _UNSAID = 0.1
 
 

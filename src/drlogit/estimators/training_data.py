@@ -34,8 +34,9 @@ from ..rows.checks import (
     signs_of,
 )
 from ..rows.interface import Rows
-from .tables.encoding import Encoding, find_categorical, fit_encoding
+from .tables.encoding import Encoding, find_categorical, fit_encoding, positions_of
 from .tables.frames import columns_of, is_frame, is_table
+from .tables.served_rows import columns_seen, far_outside, remarks_on
 
 
 @dataclass(eq=False)
@@ -191,45 +192,78 @@ def with_class_weights(
 
 def features_to_fit(estimator: Any, X: Any, sample_weight: Any) -> Any:
     """A matrix; the estimator remembers the columns, and how they are encoded."""
-    estimator.encoding_ = None
+    estimator.encoding_ = estimator.columns_seen_ = None
     if is_dask(X):  # checked where they lie, by the fit
+        _check_dask_columns(X)
         _remember_columns(estimator, X)
         return X
     wanted, fill = estimator.categorical_features, estimator.missing
+    texts = () if estimator.numbers is None else estimator.numbers
     if isinstance(wanted, str) and wanted == "from_dtype" and not is_frame(X):
         wanted = None  # an array has one type
-    if wanted is not None and not is_table(X):
+    if (wanted is not None or texts) and not is_table(X):
         raise ValueError(
-            "categorical_features is for data frames and dense arrays, got "
-            f"{type(X).__name__}; name one-hot columns with categories"
+            f"{'numbers' if texts else 'categorical_features'} is for data frames and dense "
+            f"arrays, got {type(X).__name__}; name one-hot columns with categories"
         )
-    if wanted is None and (fill == "error" or not is_table(X)):
-        return _numbers(estimator, X, reset=True)
+    if wanted is None and not texts and (fill == "error" or not is_table(X)):
+        return _numbers_seen(estimator, X)
     columns = columns_of(X)
-    categorical = find_categorical(columns, wanted, estimator.categories)
-    if not categorical and fill == "error":
-        return _numbers(estimator, X, reset=True)
+    numbers = positions_of(texts, [column.name for column in columns], "numbers")
+    categorical = find_categorical(columns, wanted, numbers, estimator.categories)
+    if not categorical and not numbers and fill == "error":
+        return _numbers_seen(estimator, X)
     _check_table(estimator, X, reset=True)
     weights = None if sample_weight is None else check_weights(sample_weight, X.shape[0])
     encoding = fit_encoding(
-        columns, categorical, fill=fill, weights=weights, stated=not isinstance(wanted, str)
-    )
-    estimator.encoding_ = encoding
-    return encoding.matrix(columns)[0]
+        columns, categorical, fill=fill, weights=weights, stated=not isinstance(wanted, str),
+        numbers=numbers,
+    )  # fmt: skip
+    estimator.encoding_, rows = encoding, encoding.matrix(columns)
+    estimator.columns_seen_ = columns_seen(rows.matrix, encoding.number_places, rows.absent)
+    return rows.matrix
+
+
+def _numbers_seen(estimator: Any, X: Any) -> Matrix:
+    """X as a matrix of numbers, whose range in a frame the estimator remembers."""
+    matrix = _numbers(estimator, X, reset=True)
+    if is_frame(X):
+        estimator.columns_seen_ = columns_seen(matrix, np.arange(matrix.shape[1]))
+    return matrix
 
 
 def matrix_of(model: Any, X: Any, *, quiet: bool = False) -> Matrix:
-    """What a model's coefficients are multiplied with; warns of levels that nobody knows."""
-    encoding = model.encoding_
-    if encoding is None:
-        return _numbers(model, X, reset=False)
-    _check_table(model, X, reset=False)
-    columns = columns_of(X)
-    matrix, unseen = encoding.matrix(columns)
-    found = None if quiet else encoding.mostly_unseen(unseen, columns)
-    if found is not None:
-        warnings.warn(found, UserWarning, stacklevel=4)
+    """What a model's coefficients are multiplied with; warns of rows that are unlike training."""
+    X, seen, said = _known_columns(model, X), model.columns_seen_, list[str]()
+    quiet = quiet or seen is None
+    if model.encoding_ is None:
+        matrix = _numbers(model, X, reset=False)
+        if not quiet and is_frame(X):
+            said = far_outside(matrix, np.arange(matrix.shape[1]), seen, X.columns)
+    else:
+        _check_table(model, X, reset=False)
+        columns = columns_of(X)
+        rows = model.encoding_.matrix(columns)
+        matrix = rows.matrix
+        if not quiet:
+            said = remarks_on(rows, seen, model.encoding_, columns)
+    for each in said:
+        warnings.warn(each, UserWarning, stacklevel=4)
     return matrix
+
+
+def _known_columns(model: Any, X: Any) -> Any:
+    """A frame without the columns that training did not have, if it has all that training had.
+
+    scikit-learn's classifiers refuse other columns, its ``ColumnTransformer`` passes them over, and
+    so does the command line: a table to serve has labels and identifiers, too.
+    """
+    names = getattr(model, "feature_names_in_", None)
+    if names is None or not is_frame(X) or len(X.columns) <= len(names):
+        return X
+    known = {*names}
+    kept = [name for name in X.columns if name in known]
+    return X[kept] if {*kept} == known else X
 
 
 def _numbers(estimator: Any, X: Any, *, reset: bool) -> Matrix:
@@ -255,6 +289,17 @@ def _remember_columns(estimator: Any, X: Any) -> None:
         estimator.feature_names_in_ = np.array(names, dtype=object)
     else:
         estimator.__dict__.pop("feature_names_in_", None)
+
+
+def _check_dask_columns(X: Any) -> None:
+    """``ValueError`` for a Dask frame with columns of anything but numbers."""
+    for name, dtype in getattr(X, "dtypes", {}).items():
+        if getattr(dtype, "kind", "O") not in "biuf":
+            raise ValueError(
+                f"column {name!r:.60} of a Dask frame must hold numbers, got {dtype}: "
+                "dask.dataframe.get_dummies(X.categorize()) makes a column for each level, and "
+                "categories names the columns that belong together"
+            )
 
 
 def _check_distinct(X: Any) -> None:

@@ -7,11 +7,13 @@ as written in svmlight files.
 from __future__ import annotations
 
 import difflib
+import io
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, NoReturn
 
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..estimators.tables.frames import MISSING_MARKS, listed
@@ -42,6 +44,8 @@ class Wanted:
     format: str | None = None
     header: bool | None = None
     delimiter: str | None = None
+    decimal: str = "."
+    encoding: str = "utf-8-sig"
     zero_based: bool | None = None
     served: bool = False
     categorical: tuple[str, ...] = ()
@@ -57,7 +61,7 @@ class Wanted:
 
 @dataclass(frozen=True, eq=False)
 class FileSamples:
-    """What was in a file; ``X`` is a data frame or a matrix, ``remarks`` what is to be said of it.
+    """What was in a file; ``X`` is a data frame or a matrix, the text of ``numbers`` holds numbers.
 
     Features without names go by numbers, the first of which is ``first_number``.
     """
@@ -69,7 +73,7 @@ class FileSamples:
     target: str | None
     source: str
     first_number: int = 0
-    remarks: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()
     kappa: FloatArray | None = None  # what it costs to flip each label
 
     @property
@@ -78,6 +82,26 @@ class FileSamples:
         if self.feature_names is not None:
             return self.feature_names
         return [str(self.first_number + j) for j in range(self.X.shape[1])]
+
+    def as_text(self, weights: str | None, kappa: str | None) -> str:
+        """The samples as svmlight text or CSV, which reads as they do.
+
+        ``weights`` and ``kappa`` are the names of these columns.
+        """
+        if sp.issparse(self.X):
+            from sklearn.datasets import dump_svmlight_file
+
+            buffer = io.BytesIO()
+            dump_svmlight_file(self.X, self.labels, buffer, zero_based=self.first_number == 0)
+            return buffer.getvalue().decode()
+        if self.feature_names is None:
+            raise ValueError(
+                f"the columns of {self.source} have no names, so that rows of it cannot be written "
+                "to be found again: give them names"
+            )
+        others = {self.target: self.labels, weights: self.weights, kappa: self.kappa}
+        frame = self.X.assign(**{str(name): values for name, values in others.items() if name})
+        return str(frame.to_csv(index=False, lineterminator="\n"))
 
 
 class Roles(NamedTuple):

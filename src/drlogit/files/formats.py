@@ -8,12 +8,14 @@ import gzip
 import io
 import lzma
 import re
+import sys
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TextIO
 
 FORMATS = ("csv", "npz", "parquet", "svmlight")
 
@@ -44,15 +46,27 @@ _ERRORS = (
 )  # fmt: skip
 
 
+#: What ``-`` stands for, as messages call it.
+STANDARD_INPUT = Path("standard input")
+
+
 def opened(path: Path) -> IO[bytes]:
-    """The uncompressed bytes of a file."""
+    """The uncompressed bytes of a file, or of standard input."""
+    if path is STANDARD_INPUT:
+        return io.BytesIO(_contents(sys.stdin))
     file: IO[bytes] = _OPENERS.get(path.suffix.lower(), open)(path, "rb")
     return file
 
 
-def open_text(path: Path) -> IO[str]:
+@lru_cache(maxsize=1)
+def _contents(stream: TextIO) -> bytes:
+    """All bytes of a stream, which can be read only once and is looked at several times."""
+    return stream.buffer.read()
+
+
+def open_text(path: Path, encoding: str) -> IO[str]:
     """The same as text."""
-    return io.TextIOWrapper(opened(path), encoding="utf-8-sig", newline="")
+    return io.TextIOWrapper(opened(path), encoding=encoding, newline="")
 
 
 @contextmanager
@@ -64,9 +78,9 @@ def plain_errors(path: Path) -> Iterator[None]:
         wide = b"\0" in error.object  # as in no text of single bytes
         name, code = ("UTF-16", "utf-16") if wide else ("Latin-1 or another encoding", "latin1")
         raise ValueError(
-            f"{path} is not UTF-8 text: it holds the byte 0x{error.object[error.start]:02x}, as "
-            f"text in {name} does; save it as UTF-8 (in Excel: CSV UTF-8), or convert it: iconv -f "
-            f"{code} -t utf-8"
+            f"{path} is not {error.encoding.upper()} text: it holds the byte "
+            f"0x{error.object[error.start]:02x}, as text in {name} does; say which with --encoding "
+            f"{code}, or save it as UTF-8 (in Excel: CSV UTF-8)"
         ) from None
     except (*_ERRORS, OSError) as error:
         if getattr(error, "errno", None) is not None or str(path) in str(error):

@@ -36,9 +36,10 @@ from ..problem.parameters import check_costs, check_epsilon, check_kappa
 from ..problem.result import Result, Status, Trace
 from ..problem.transport import Ball
 from ..rows.checks import TOO_LARGE
+from .kept_parameters import kept_parameters, read_parameters
 from .writing import json_text, write_text
 
-SCHEMA, VERSION = "drlogit-model", 3
+SCHEMA, VERSION = "drlogit-model", 4
 
 #: What rounding may leave of the difference of two objectives, relative to them.
 _ROUNDING = 1e-12
@@ -73,7 +74,9 @@ def load_model(path: str | os.PathLike[str]) -> DRLogisticRegression:
     Returns
     -------
     DRLogisticRegression
-        A fitted estimator, ready to predict and to be audited.  ``result_`` holds no trace.
+        A fitted estimator with the parameters of the one that was saved (of a search, those that
+        it chose), ready to predict, to be audited, and to be fitted again.  ``result_`` holds no
+        trace.
 
     Raises
     ------
@@ -154,6 +157,7 @@ def _document(model: Any) -> dict[str, Any]:
         "feature_names": None if names is None else [str(name) for name in names],
         "feature_costs": None if costs is None else np.asarray(costs, dtype=float),
         "columns": None if encoding is None else [asdict(column) for column in encoding.columns],
+        "columns_seen": model.columns_seen_,
         "missing_marks": None if encoding is None else MISSING_MARKS,
         "categories": None if groups is None else [[*group] for group in groups],
         "bounds": None if bounds is None else [
@@ -167,6 +171,7 @@ def _document(model: Any) -> dict[str, Any]:
         "norm": model.norm,
         "fit_intercept": bool(model.fit_intercept),
         "tol": float(model.tol),
+        "parameters": kept_parameters(model),
         "fits": [
             {
                 "class": classes[1] if len(classes) == 2 else None,
@@ -247,9 +252,6 @@ def _parse(top: Fields) -> DRLogisticRegression:
         norm=get_norm(top["norm"]).name,
         fit_intercept=bool(top["fit_intercept"]),
         tol=_numbers(top, "tol"),
-        # Those of encoded columns are no parameter.
-        feature_costs=costs if encoding is None else None,
-        label_noise=noise,
     )
     model.classes_, model.n_features_in_ = np.array(classes), n
     if encoding is not None:
@@ -264,12 +266,17 @@ def _parse(top: Fields) -> DRLogisticRegression:
     model.encoding_, model.feature_costs_, model.label_noise_ = encoding, costs, noise
     if top["bounds"] is not None:
         model.bounds_ = tuple(_numbers(top, "bounds", 2, n, finite=False))
+    if top["columns_seen"] is not None:
+        model.columns_seen_ = np.array(top["columns_seen"], dtype=float)  # null is NaN
+        if model.columns_seen_.shape != (3, model.n_features_in_):
+            raise ValueError(f"'columns_seen' must be three rows of {model.n_features_in_} numbers")
     model.categories_ = top["categories"]
     domains = check_domains(model.categories_, model.bounds_, n)
     unit, trust = unit_and_trust(model.kappa, model.classes_)
     ends, none = domains[:3], domains.with_none
     ball = Ball(epsilon, unit, model.norm, costs, model.fit_intercept, *ends, trust, none)
     model._set_result(_parse_fit(fit, ball, K, n, model.tol), epsilon, model.kappa)
+    model.set_params(**read_parameters(top["parameters"]))
     return model
 
 
@@ -322,7 +329,9 @@ def _parse_encoding(top: Fields, n_features: int) -> Encoding | None:
         if not all(level is None or isinstance(level, str) for level in levels or ()):
             raise ValueError(f"'levels' must be texts or null, got {each['levels']!r:.60}")
         fill = None if each["fill"] is None else _numbers(each, "fill")
-        columns.append(EncodedColumn(each["name"], levels, fill, each["kind"]))
+        if each["decimal"] not in (None, ".", ","):
+            raise ValueError(f"'decimal' must be '.', ',' or null, got {each['decimal']!r:.20}")
+        columns.append(EncodedColumn(each["name"], levels, fill, each["kind"], each["decimal"]))
     encoding = Encoding(tuple(columns))
     if top["missing_marks"] != list(MISSING_MARKS):
         raise ValueError("'missing_marks' must be those of this drlogit")

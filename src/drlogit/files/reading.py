@@ -17,8 +17,8 @@ import scipy.sparse as sp
 
 from ..estimators.tables.frames import is_number
 from .columns import FileSamples, Header, Roles, Wanted
-from .formats import DELIMITERS, format_of, open_text, opened, plain_errors
-from .values import dressed_numbers, feature, tidy_labels
+from .formats import DELIMITERS, STANDARD_INPUT, format_of, open_text, opened, plain_errors
+from .values import feature, tidy_labels
 
 #: How pandas calls an index without a name: no feature.
 _PANDAS_INDEX = "__index_level_"
@@ -26,7 +26,7 @@ _PANDAS_INDEX = "__index_level_"
 
 def read_samples(path: str | os.PathLike[str], wanted: Wanted) -> FileSamples:
     """The samples in a file."""
-    path = Path(path)
+    path = STANDARD_INPUT if str(path) == "-" else Path(path)
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, "Is a directory, not a data file", str(path))
     with plain_errors(path):
@@ -39,41 +39,51 @@ def read_samples(path: str | os.PathLike[str], wanted: Wanted) -> FileSamples:
 def _read_csv(path: Path, wanted: Wanted) -> FileSamples:
     import pandas as pd
 
-    with open_text(path) as text:
+    with open_text(path, wanted.encoding) as text:
         lines = text.readlines(1 << 16)
     if any("\0" in line for line in lines):
-        raise ValueError(f"{path} holds NULs, as text in UTF-16 does: save it as UTF-8")
-    delimiter = wanted.delimiter or _delimiter(lines[0])
+        raise ValueError(
+            f"{path} holds NULs, as text in UTF-16 does: say so with --encoding utf-16, or save it "
+            "as UTF-8"
+        )
+    delimiter = wanted.delimiter or _delimiter(lines[0], wanted.decimal)
     rows = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
     first = list(islice(filter(None, rows), 20))
-    has_header = _looks_like_header(first) if wanted.header is None else wanted.header
+    has_header = wanted.header
+    if has_header is None:
+        has_header = _looks_like_header([
+            [field.replace(wanted.decimal, ".") for field in row] for row in first
+        ])  # fmt: skip
     width = len(first[0])
     header = Header([n.strip() for n in first[0]] if has_header else None, width, str(path))
     roles = header.roles(wanted)
     as_text = roles.texts | roles.numbers | ({roles.target} if wanted.with_labels else set())
-    frame = pd.read_csv(
-        path,
-        sep=delimiter,
-        header=0 if has_header else None,
-        names=range(width),
-        index_col=False,
-        dtype=dict.fromkeys(as_text, str),
-        na_values=list(wanted.missing_marks),
-        keep_default_na=False,
-        na_filter=bool(wanted.missing_marks),
-        skipinitialspace=True,
-        encoding="utf-8-sig",
-        low_memory=False,
-    )
+    with opened(path) as file:
+        frame = pd.read_csv(
+            file,
+            sep=delimiter,
+            decimal=wanted.decimal,
+            header=0 if has_header else None,
+            names=range(width),
+            index_col=False,
+            dtype=dict.fromkeys(as_text, str),
+            na_values=list(wanted.missing_marks),
+            keep_default_na=False,
+            na_filter=bool(wanted.missing_marks),
+            skipinitialspace=True,
+            encoding=wanted.encoding,
+            low_memory=False,
+        )
     if not len(frame):
         raise ValueError(f"{path} has a header but no samples")
     if frame[width - 1].isna().any():  # which may be a row that is cut short
-        _check_widths(path, delimiter, width)
+        _check_widths(path, wanted.encoding, delimiter, width)
     return _samples(frame, header, roles, wanted)
 
 
-def _delimiter(line: str) -> str:
+def _delimiter(line: str, decimal: str) -> str:
     outside = "".join(line.split('"')[::2])  # what stands in quotes delimits nothing
+    outside = outside.replace(decimal, "")
     best = max(DELIMITERS, key=outside.count)
     return best if best in outside else ","
 
@@ -91,9 +101,9 @@ def _looks_like_header(rows: Sequence[Sequence[str]]) -> bool:
     return len(set(first)) == len(first)
 
 
-def _check_widths(path: Path, delimiter: str, width: int) -> None:
+def _check_widths(path: Path, encoding: str, delimiter: str, width: int) -> None:
     """``ValueError`` for a row with too few fields, which pandas fills up with missing ones."""
-    with open_text(path) as text:
+    with open_text(path, encoding) as text:
         reader = csv.reader(text, delimiter=delimiter, skipinitialspace=True)
         for row in reader:
             if row and len(row) != width:
@@ -112,7 +122,7 @@ def _read_parquet(path: Path, wanted: Wanted) -> FileSamples:
             f"reading {path} needs pyarrow, which is not installed: "
             'pip install "drlogit[parquet]", or save the data as CSV'
         ) from error
-    with open(path, "rb") as raw, pq.ParquetFile(raw) as file:
+    with opened(path) as raw, pq.ParquetFile(raw) as file:
         fields = [f for f in file.schema_arrow if not f.name.startswith(_PANDAS_INDEX)]
         header = Header([field.name for field in fields], len(fields), str(path))
         roles = header.roles(wanted)
@@ -132,13 +142,12 @@ def _samples(frame: Any, header: Header, roles: Roles, wanted: Wanted) -> FileSa
     """What the columns of a frame, which go by position, are for; each by its meaning."""
     import pandas as pd
 
-    source, remarks = header.source, list[str]()
+    source = header.source
     features = {
-        j: dressed_numbers(frame[j], header.names[j], remarks)
-        if j in roles.numbers
-        else feature(
-            frame[j], header.names[j], source, as_text=j in roles.texts, served=wanted.served,
-            marks=wanted.missing_marks,
+        j: feature(
+            frame[j], header.names[j], source, served=wanted.served, marks=wanted.missing_marks,
+            decimal=wanted.decimal,
+            as_text=j in roles.texts or (j in roles.numbers and frame[j].dtype.kind == "O"),
         )
         for j in roles.features
     }  # fmt: skip
@@ -155,9 +164,8 @@ def _samples(frame: Any, header: Header, roles: Roles, wanted: Wanted) -> FileSa
     weights, kappa = (
         None if place is None else frame[place].to_numpy() for place in (roles.weights, roles.kappa)
     )
-    return FileSamples(
-        X, labels, weights, names, target, source, remarks=tuple(remarks), kappa=kappa
-    )
+    numbers = tuple(header.names[j] for j in roles.features if j in roles.numbers)
+    return FileSamples(X, labels, weights, names, target, source, numbers=numbers, kappa=kappa)
 
 
 # --- matrices --------------------------------------------------------------------------------
@@ -195,7 +203,7 @@ def _read_npz(path: Path, wanted: Wanted) -> FileSamples:
     Target and weights are names of arrays.
     """
     target, names = wanted.target or "y", None
-    with np.load(path, allow_pickle=False) as archive:
+    with opened(path) as raw, np.load(raw, allow_pickle=False) as archive:
 
         def read(name: str | None, purpose: str) -> Any:
             if name is None:

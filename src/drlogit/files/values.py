@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..estimators.tables.frames import MISSING_MARKS, is_number, listed
-from ..estimators.tables.text_columns import numbers_in_text
 
 #: A column of more distinct numbers than this, and few other texts, is one of numbers with a slip.
 _MANY_NUMBERS, _FEW_TEXTS = 20, 0.1
@@ -24,7 +23,14 @@ _LARGEST_WHOLE = 2**53
 
 
 def feature(
-    column: Any, name: str, source: str, *, as_text: bool, served: bool, marks: Collection[str]
+    column: Any,
+    name: str,
+    source: str,
+    *,
+    as_text: bool,
+    served: bool,
+    marks: Collection[str],
+    decimal: str,
 ) -> Any:
     """A column of a frame, text as a categorical, or as numbers if all that is there are some.
 
@@ -46,14 +52,15 @@ def feature(
     texts = [str(value).strip() for value in found]
     there = [text for text in texts if text not in marks]
     if not as_text:
-        other = [text for text in there if not is_number(text)]
+        other = [text for text in there if not is_number(text.replace(decimal, "."))]
         if not other:
-            numbers = [np.nan if text in marks else float(text) for text in texts]
+            given = [text if text in marks else text.replace(decimal, ".") for text in texts]
+            numbers = [np.nan if text in marks else float(text) for text in given]
             return np.append(numbers, np.nan)[codes]
         if all("," in text and is_number(text.replace(",", "")) for text in other):
             raise ValueError(
-                f"{where} holds {other[0]!r:.60}: write numbers with a decimal point, and without "
-                "commas between thousands"
+                f"{where} holds {other[0]!r:.60}: say --decimal , if that is a decimal comma, or "
+                f"--numbers {name!r:.60} if it stands between thousands"
             )
         rows = np.flatnonzero(np.isin(codes, [texts.index(text) for text in other]))
         slip = f"{texts[codes[rows[0]]]!r:.40} in row {rows[0] + 1}"
@@ -68,24 +75,6 @@ def feature(
     levels = {text: place for place, text in enumerate(dict.fromkeys(there))}
     places = np.array([*(levels.get(text, -1) for text in texts), -1])
     return pd.Categorical.from_codes(places[codes], list(levels))
-
-
-def dressed_numbers(column: Any, name: str, remarks: list[str]) -> Any:
-    """The numbers that a column of text holds; what else is in it is remarked, and missing."""
-    import pandas as pd
-
-    codes, found = pd.factorize(column)
-    if not all(isinstance(text, str) for text in found):
-        return column.to_numpy(np.float64)
-    numbers = np.append(numbers_in_text(found), np.nan)
-    other = [text for text, number in zip(found, numbers, strict=False) if np.isnan(number)]
-    if other:
-        count = int(np.isnan(numbers[codes]).sum() - (codes < 0).sum())
-        remarks.append(
-            f"{count} texts of column {name!r:.60} are no numbers, and missing, such as "
-            f"{other[0]!r:.40}"
-        )
-    return numbers[codes]
 
 
 def tidy_labels(labels: Any, source: str) -> NDArray[Any]:

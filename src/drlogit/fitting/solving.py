@@ -14,19 +14,22 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from numpy.typing import ArrayLike
 
 from ..dual.certify import Certificate, certify
 from ..problem.classes import ClassProblem
-from ..problem.norms import Norm
+from ..problem.norms import Norm, NormName
 from ..problem.problem import Problem, build_problem
 from ..problem.result import Callback, Monitor, Result, Solution, Status
 from ..rows.arrays import FloatArray
 from ..rows.threads import single_threaded_blas
 from .classes import build_class_problem, several_classes
 from .exact_zeros import with_exact_zeros
+
+#: What ``solver`` can be in a fit.
+SolverName: TypeAlias = Literal["auto", "interior-point", "lp-admm", "conic"]
 
 #: Solvers of the joint problem (P): modules, imported when asked for, and names.
 JOINT_SOLVERS = {
@@ -52,13 +55,13 @@ def solve(
     *,
     epsilon: float,
     kappa: Any,
-    norm: str | Norm = "l1",
+    norm: NormName | Norm = "l1",
     fit_intercept: bool = True,
     feature_costs: ArrayLike | None = None,
     categories: Any = None,
     bounds: Any = None,
     sample_weight: ArrayLike | None = None,
-    solver: str = "auto",
+    solver: SolverName = "auto",
     tol: float = 1e-6,
     max_iter: int | None = None,
     start: Result | None = None,
@@ -174,7 +177,7 @@ def solve_subproblem(
     lam: float,
     epsilon: float,
     kappa: Any,
-    norm: str | Norm = "l1",
+    norm: NormName | Norm = "l1",
     fit_intercept: bool = True,
     feature_costs: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,

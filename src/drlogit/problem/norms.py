@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from ..rows.arrays import FloatArray
+
+#: How a norm is called.
+NormName: TypeAlias = Literal["l1", "l2", "linf"]
 
 
 def _abs_sum(x: FloatArray) -> float:
@@ -99,7 +103,7 @@ class Norm:
     ``aligned(x)`` has norm one and ``x·aligned(x) = dual(x)``; zero at zero.
     """
 
-    name: str
+    name: NormName
     value: Callable[[FloatArray], float]
     dual: Callable[[FloatArray], float]
     project: Callable[..., FloatArray]

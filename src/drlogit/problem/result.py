@@ -38,6 +38,14 @@ class Status(enum.Enum):
     def __str__(self) -> str:
         return self.value
 
+    def __reduce__(self) -> tuple[type[Status], tuple[str]]:
+        """How to make it again.
+
+        pickle asks ``__reduce_ex__``, which Enum has; skops asks this one, and without it makes the
+        object without its value, which an Enum refuses.
+        """
+        return Status, (self.value,)
+
     def judged(self, gap: float, tol: float) -> Status:
         """The certificate decides: what a solver claims counts only where the gap is too large."""
         if gap <= tol:

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..estimators.class_recall import ClassRecall
 from ..files.writing import write_text
 from ..problem.label_costs import can_flip, kappa_text
 from ..problem.norms import Norm
@@ -75,6 +76,7 @@ class Audit(AuditOutcome):
             "models": [asdict(model) for model in self.models],
             "spaces": self.spaces,
             "ball": self.ball,
+            "classes": {name: _recall(each).record for name, each in self.audited.items()},
             "guarantees": {name: asdict(each) for name, each in self.guarantees.items()},
             "decided": {name: [asdict(e) for e in found] for name, found in self.decided.items()},
         }
@@ -283,8 +285,23 @@ def _report(report: Audit) -> list[str]:
             f"  row {s.row}: label {s.label!r}, margin {s.margin:.3g}"
             for s in model.most_surprising
         ]
-        lines += _confusion(report.audited[model.name], report.epsilons[-1])
+        audited = report.audited[model.name]
+        lines += ["as things are:", *_recall(audited).lines(), *_neglected(audited)]
+        lines += _confusion(audited, report.epsilons[-1])
     return lines
+
+
+def _recall(audit: Adversary) -> ClassRecall:
+    """How much of each class a model finds, as things are."""
+    return ClassRecall(audit.classes, confusion(audit))
+
+
+def _neglected(audit: Adversary) -> list[str]:
+    """What is to be said of a class that is almost never predicted, if there is one."""
+    fit = audit.measured.fit
+    ball = (0.0, math.inf) if fit is None else (fit.epsilon_, fit.kappa_)
+    said = _recall(audit).neglected(*ball)
+    return [] if said is None else [f"  {said}"]
 
 
 def _confusion(audit: Adversary, epsilon: float) -> list[str]:

@@ -8,6 +8,7 @@ special.  The rules where something is missing or new:
 - a missing number is an error, unless ``missing`` says what to put there, also in columns that
   were complete in training;
 - text that tells rows apart, and numbers that are all missing, are left out, which is remarked;
+- text in columns that are said to hold ``numbers`` is read as such, other text there is missing;
 - a level that training did not show has zeros in all columns of its category.  Fits with an
   intercept keep the mean contribution of each category, over the training samples, at zero: so
   such a level counts as the average sample does.
@@ -15,10 +16,10 @@ special.  The rules where something is missing or new:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,10 +27,11 @@ import scipy.sparse as sp
 from ...rows.arrays import BoolArray, FloatArray, IndexArray, Matrix
 from ...rows.checks import TOO_LARGE, no_number
 from .frames import TableColumn, listed
-from .text_columns import remark_on_text, tells_rows_apart
+from .text_columns import decimal_mark, numbers_of, remark_on_text, tells_rows_apart
 
 #: What can stand in for a missing number.
-FILLS = ("error", "mean", "median")
+Fill: TypeAlias = Literal["error", "mean", "median"]
+FILLS: tuple[Fill, ...] = get_args(Fill)
 
 #: Matrices of more entries than this are sparse if at most a quarter of them is not zero.
 _DENSE_ENTRIES = 2**16
@@ -42,13 +44,15 @@ class EncodedColumn:
 
     ``levels`` is None for numbers; in it, None is the level "missing"; a column that is left out
     has none.  ``fill`` stands in for a missing number; None if there is no such thing.  ``kind``
-    says what the levels are in the table: "text", "truth" or "number".
+    says what the levels are in the table: "text", "truth" or "number".  ``decimal`` is the decimal
+    mark of numbers that the table has as text.
     """
 
     name: Any
     levels: tuple[str | None, ...] | None = None
     fill: float | None = None
     kind: str = "text"
+    decimal: str | None = None
 
     @property
     def left_out(self) -> bool:
@@ -73,6 +77,17 @@ class EncodedColumn:
         if self.levels is None:
             return [None]
         return ["missing" if level is None else level for level in self.levels]
+
+
+class EncodedRows(NamedTuple):
+    """Rows of a table as a matrix, sparse where that is worth it.
+
+    ``unknown`` says where the table has no level that is known, ``absent`` where it has no value.
+    """
+
+    matrix: Matrix
+    unknown: BoolArray
+    absent: BoolArray
 
 
 @dataclass(frozen=True)
@@ -106,6 +121,12 @@ class Encoding:
             place for column, place in zip(self.columns, self.places, strict=True) if column.levels
         ]
 
+    @cached_property
+    def number_places(self) -> IndexArray:
+        """The column of the matrix that each column of numbers is, -1 for a category."""
+        pairs = zip(self.columns, self.places, strict=True)
+        return np.array([-1 if c.levels is not None else place[0] for c, place in pairs])
+
     def by_feature(self, values: FloatArray) -> FloatArray:
         """One value per column of the table as one per column of the matrix."""
         return np.repeat(
@@ -114,51 +135,32 @@ class Encoding:
 
     # --- from a table to a matrix -----------------------------------------------------------
 
-    def matrix(self, given: Sequence[TableColumn]) -> tuple[Matrix, BoolArray]:
-        """The rows of a table, sparse where that is worth it; where they show no known level.
-
-        ``ValueError`` says what cannot be encoded.
-        """
+    def matrix(self, given: Sequence[TableColumn]) -> EncodedRows:
+        """The rows of a table; ``ValueError`` says what cannot be encoded."""
         n_rows, n_columns, width = len(given[0].values), len(given), len(self.names)
         places = np.full((n_rows, n_columns), -1, dtype=np.int32)
-        values = np.ones(places.shape)
+        values, absent = np.ones(places.shape), np.zeros(places.shape, dtype=bool)
         columns = zip(self.columns, self.places, given, strict=True)
         for j, (column, place, each) in enumerate(columns):
             if column.levels is None:
-                numbers, places[:, j] = each.numbers(), place[0]
+                places[:, j], decimal = place[0], column.decimal
+                numbers = each.numbers() if decimal is None else numbers_of(each, decimal)
+                absent[:, j] = np.isnan(numbers)
                 if column.fill is not None:
-                    numbers = np.where(np.isnan(numbers), column.fill, numbers)
+                    numbers = np.where(absent[:, j], column.fill, numbers)
                 values[:, j] = numbers
             elif column.levels:
-                codes = each.codes(column.levels)
+                codes, absent[:, j] = each.codes(column.levels), each.absent
                 places[:, j] = np.where(codes < 0, -1, codes + place[0])
         _check_numbers(values, [column.name for column in self.columns])
         there = places >= 0
         if n_rows * width > _DENSE_ENTRIES and n_columns <= _DENSE_SHARE * width:
             ends = np.append(0, np.cumsum(np.count_nonzero(there, axis=1)))
             entries = values[there], places[there], ends
-            return sp.csr_array(entries, shape=(n_rows, width)), ~there
+            return EncodedRows(sp.csr_array(entries, shape=(n_rows, width)), ~there, absent)
         matrix = np.zeros((n_rows, width))
         matrix[np.nonzero(there)[0], places[there]] = values[there]
-        return matrix, ~there
-
-    def mostly_unseen(self, unseen: BoolArray, given: Sequence[TableColumn]) -> str | None:
-        """What is to be said where training did not show the levels of most rows, if anything."""
-        n_rows, named = unseen.shape[0], []
-        for column, where, each in zip(self.columns, unseen.T, given, strict=True):
-            new = np.flatnonzero(where)
-            if column.levels and 2 * new.size > n_rows:
-                named.append(
-                    f"{column.name!r:.40} ({new.size} of {n_rows} rows, such as "
-                    f"{each.levels[new[0]]!r:.30}, where training had {column.levels[0]!r:.30})"
-                )
-        if not named:
-            return None
-        return (
-            f"most of {'column' if len(named) == 1 else 'columns'} {listed(named, 3)} is "
-            "of levels that training did not show, which count as the average sample does: is it "
-            "spelt or coded otherwise?"
-        )
+        return EncodedRows(matrix, ~there, absent)
 
 
 def numbers_only(names: Iterable[Any]) -> Encoding:
@@ -173,11 +175,13 @@ def fit_encoding(
     fill: str,
     weights: FloatArray | None,
     stated: bool,
+    numbers: Collection[int] = (),
 ) -> Encoding:
     """The encoding of a table whose columns at these positions are categories.
 
-    Levels are those that occur.  Means and medians count weights.  Where nobody has ``stated``
-    that columns are categories, text that tells rows apart is left out.
+    The text of those at the positions ``numbers`` holds numbers.  Levels are those that occur.
+    Means and medians count weights.  Where nobody has ``stated`` that columns are categories, text
+    that tells rows apart is left out.
     """
     chosen, columns, remarks = set(categorical), [], []
     for j, column in enumerate(given):
@@ -188,13 +192,17 @@ def fit_encoding(
             levels = _levels_kept(column, leave_out=unasked)
             columns.append(EncodedColumn(column.name, levels, kind=column.kind))
             continue
-        numbers = column.numbers()
-        stand_in = None if fill == "error" else _stand_in(numbers, weights, fill)
+        decimal = None
+        if j in numbers and column.holds_levels:
+            decimal, remark = decimal_mark(column)
+            remarks += [] if remark is None else [remark]
+        values = column.numbers() if decimal is None else numbers_of(column, decimal)
+        stand_in = None if fill == "error" else _stand_in(values, weights, fill)
         if fill != "error" and stand_in is None:
             remarks.append(f"column {column.name!r:.60} is left out, as it has no value in any row")
             columns.append(EncodedColumn(column.name, (), kind="number"))
         else:
-            columns.append(EncodedColumn(column.name, None, stand_in))
+            columns.append(EncodedColumn(column.name, None, stand_in, decimal=decimal))
     if all(column.left_out for column in columns):
         raise ValueError(f"X has no column left to be a feature: {'; '.join(remarks):.300}")
     return Encoding(tuple(columns), remarks=tuple(remarks))
@@ -244,11 +252,13 @@ def _stand_in(values: FloatArray, weights: FloatArray | None, fill: str) -> floa
     return float(0.5 * (values[order[low]] + values[order[high]]))
 
 
-def find_categorical(given: Sequence[TableColumn], wanted: Any, groups: Any = None) -> list[int]:
+def find_categorical(
+    given: Sequence[TableColumn], wanted: Any, numbers: Collection[int], groups: Any = None
+) -> list[int]:
     """Positions of the columns that are categories.
 
     ``wanted`` is "from_dtype" (text, categories and truth values are), None, or names or positions
-    of columns.  Columns in ``groups`` are not asked for their type.
+    of columns.  Columns among ``numbers`` and in ``groups`` are not asked for their type.
     """
     names = [column.name for column in given]
     if wanted is None:
@@ -259,13 +269,24 @@ def find_categorical(given: Sequence[TableColumn], wanted: Any, groups: Any = No
                 "categorical_features must be 'from_dtype', None, or a list of names or positions, "
                 f"got {wanted!r:.60}"
             )
-        numbers = {
+        known = {
             position_of(column, names, "categories")
             for group in (() if groups is None else groups)
             for column in (() if isinstance(group, str) else group)
-        }
-        return [j for j, each in enumerate(given) if j not in numbers and each.holds_levels]
-    return sorted({position_of(each, names, "categorical_features") for each in wanted})
+        } | {*numbers}
+        return [j for j, each in enumerate(given) if j not in known and each.holds_levels]
+    found = positions_of(wanted, names, "categorical_features")
+    both = sorted({*found} & {*numbers})
+    if both:
+        raise ValueError(f"column {names[both[0]]!r:.60} is in numbers and categorical_features")
+    return found
+
+
+def positions_of(columns: Iterable[Any], names: Sequence[Any], parameter: str) -> list[int]:
+    """The positions of columns given by name or position, in order."""
+    if isinstance(columns, str):
+        raise ValueError(f"{parameter} must be a list of names or positions, got {columns!r:.60}")
+    return sorted({position_of(each, names, parameter) for each in columns})
 
 
 def position_of(column: Any, names: Sequence[Any], parameter: str) -> int:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ...rows.arrays import FloatArray, IndexArray, is_dask
+from ...rows.arrays import BoolArray, FloatArray, IndexArray, is_dask
 
 #: Texts that stand for no value: those of pandas' readers, a question mark, and ``na``.
 MISSING_MARKS = (
@@ -138,6 +138,12 @@ class TableColumn:
         for text, count in zip(texts, np.bincount(codes, minlength=len(texts)), strict=True):
             counts[text] += int(count)
         return +counts
+
+    @property
+    def absent(self) -> BoolArray:
+        """Where a level is missing."""
+        texts, codes = self.distinct
+        return np.array([text is None for text in texts])[codes]
 
     @property
     def levels(self) -> np.ndarray[Any, Any]:

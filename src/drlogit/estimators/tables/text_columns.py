@@ -2,7 +2,8 @@
 
 One rule for frames and files.  Text of which most rows have their own tells rows apart, and next to
 nothing can be learnt from a level that occurs once.  Amounts, percentages, numbers among words and
-dates are texts to a computer; what they would say as numbers is lost on levels.
+dates are texts to a computer; what they would say as numbers is lost on levels.  Numbers in text
+have a decimal point or a decimal comma; ``1,234`` alone may have either, so a column decides.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...rows.arrays import FloatArray
-from .frames import is_number
+from .frames import TableColumn, is_number
 
 #: Columns of more levels than this are identifiers if they have more than so many per row.
 _FEW_LEVELS, _IDENTIFIES = 20, 0.5
@@ -41,8 +42,8 @@ def remark_on_text(name: Any, levels: Counter[Any]) -> str | None:
     if seen is not None:
         become = "is left out" if apart else f"becomes a category of {len(counts)} levels"
         dates = seen.startswith("dates")
-        way = "days of it" if dates else "numbers of it (--numbers on the command line)"
-        return f"column {name!r:.60} holds {seen}, and {become}: make {way}"
+        way = "make days of it" if dates else "name it in numbers (--numbers on the command line)"
+        return f"column {name!r:.60} holds {seen}, and {become}: {way}"
     if not apart:
         return None
     return (
@@ -64,7 +65,8 @@ def seen_in_text(levels: Mapping[str, int]) -> str | None:
     total = sum(levels.values())
     dates, numbers, words = Counter[str](), Counter[str](), Counter[str]()
     for text, count in levels.items():
-        kind = dates if _DATE.fullmatch(text) else numbers if _NUMBER.fullmatch(text) else words
+        number = any(_NUMBER.fullmatch(_with_point(text, mark)) for mark in ".,")
+        kind = dates if _DATE.fullmatch(text) else numbers if number else words
         kind[text] = count
     if dates and dates.total() >= _MOST * total:
         return f"dates, such as {_shown(dates)}"
@@ -76,13 +78,41 @@ def seen_in_text(levels: Mapping[str, int]) -> str | None:
     return f"numbers as text, such as {_shown(numbers)}{among}"
 
 
-def numbers_in_text(texts: Iterable[str | None]) -> FloatArray:
+def numbers_of(column: TableColumn, decimal: str) -> FloatArray:
+    """The numbers that a column holds, as text with this decimal mark or as they are."""
+    if not column.holds_levels:
+        return column.numbers()
+    texts, codes = column.distinct
+    return numbers_in_text(texts, decimal)[codes]
+
+
+def decimal_mark(column: TableColumn) -> tuple[str, str | None]:
+    """The point or comma with which more texts are numbers; what is to be said of other texts."""
+    counts = {text: count for text, count in column.counts.items() if text is not None}
+    lacking = {mark: np.isnan(numbers_in_text(counts, mark)) for mark in ".,"}
+    mark = "," if lacking[","].sum() < lacking["."].sum() else "."
+    other = [text for text, lacks in zip(counts, lacking[mark], strict=True) if lacks]
+    if not other:
+        return mark, None
+    return mark, (
+        f"{sum(counts[text] for text in other)} texts of column {column.name!r:.60} are no "
+        f"numbers, and missing, such as {other[0]!r:.40}"
+    )
+
+
+def numbers_in_text(texts: Iterable[str | None], decimal: str = ".") -> FloatArray:
     """The numbers that texts hold, NaN for those that hold none.
 
     Signs of currencies, thousands' separators and blanks are passed over, ``12 %`` is 12 and
     ``(3)`` is -3, as accountants write it.
     """
-    return np.array([np.nan if text is None else _number(text) for text in texts], dtype=np.float64)
+    given = (None if text is None else _with_point(text, decimal) for text in texts)
+    return np.array([np.nan if text is None else _number(text) for text in given], dtype=np.float64)
+
+
+def _with_point(text: str, decimal: str) -> str:
+    """The text with a decimal point, and commas between thousands."""
+    return text if decimal == "." else text.translate({ord(","): ".", ord("."): ","})
 
 
 def _number(text: str) -> float:

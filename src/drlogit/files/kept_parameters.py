@@ -1,0 +1,85 @@
+"""Parameters of estimators as JSON, and back: numbers, text, lists, mappings, and costs by kind.
+
+A list is a JSON list.  What JSON cannot tell from it, or from text, is an object of one entry, the
+name of which says what it is: ``{"tuple": [...]}``, ``{"mapping": [[key, value], ...]}``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..estimators.classifier import DRLogisticRegression
+from ..estimators.tables.by_column import CostsByKind
+from ..problem.label_costs import CostsByShare
+
+#: Of the parameters, those that a file has besides; what they were is in the fit, as they are here.
+_ELSEWHERE = {"epsilon", "kappa", "norm", "fit_intercept", "tol", "n_jobs", "verbose"}
+
+
+def kept_parameters(model: Any) -> dict[str, Any]:
+    """The parameters that a refit needs, as JSON has them.
+
+    Of ε and κ those that data decide: ``"auto"``, and shares of classes.  All others are numbers
+    that the fit has, chosen ones included.
+    """
+    given, known = model.get_params(deep=False), DRLogisticRegression().get_params()
+    kept = {name: given[name] for name in known if name in given and name not in _ELSEWHERE}
+    for name, kind in (("epsilon", str), ("kappa", CostsByShare)):
+        if isinstance(given.get(name), kind):
+            kept[name] = given[name]
+    return {name: _packed(value, name) for name, value in kept.items()}
+
+
+def read_parameters(stated: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters that a file has."""
+    return {name: _unpacked(value) for name, value in stated.items()}
+
+
+def _packed(value: Any, name: str) -> Any:
+    def each(values: Any) -> list[Any]:
+        return [_packed(one, name) for one in values]
+
+    if isinstance(value, CostsByKind):
+        return {"costs by kind": each([value.numbers, value.categories, value.columns])}
+    if isinstance(value, CostsByShare):
+        return {"costs by share": each([value.epsilon, value.shares])}
+    if isinstance(value, Mapping):
+        return {"mapping": [each(pair) for pair in value.items()]}
+    if isinstance(value, tuple):
+        return {"tuple": each(value)}
+    if isinstance(value, np.ndarray):
+        return {"array": each(value.tolist())}
+    value = value.tolist() if hasattr(value, "tolist") else value  # of NumPy or pandas
+    if isinstance(value, list):
+        return each(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"number": str(value)}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise ValueError(
+        f"the parameter {name} must be of numbers, text, lists or mappings to be kept in a file, "
+        f"got {type(value).__name__}"
+    )
+
+
+def _unpacked(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_unpacked(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    ((kind, content),) = value.items()
+    return _KINDS[kind](_unpacked(content))
+
+
+_KINDS: dict[str, Any] = {
+    "costs by kind": lambda given: CostsByKind(*given),
+    "costs by share": lambda given: CostsByShare(*given),
+    "mapping": dict,
+    "tuple": tuple,
+    "array": np.array,
+    "number": float,
+}

@@ -1,0 +1,100 @@
+"""A rare class that a model hardly predicts is spoken of, with what can help."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.metrics import log_loss, recall_score
+
+from drlogit import DRLogisticRegression, DRLogisticRegressionCV, audit
+from drlogit.estimators.class_recall import ClassRecall
+
+NEVER = "class 'sick' is almost never predicted: for .* while 6.00% have it"
+
+
+def rare(n=1000, share=0.06, shift=1.0, seed=3):
+    """Samples of a class of this share that two features tell apart, not too well."""
+    rng = np.random.default_rng(seed)
+    ill = np.arange(n) < round(share * n)
+    X = rng.normal(size=(n, 4))
+    X[:, :2] += shift * ill[:, None]
+    return X, np.where(ill, "sick", "fine")
+
+
+def test_fit_warns_of_a_class_that_vanishes_and_says_what_epsilon_and_kappa_do_to_it():
+    X, y = rare()
+    with pytest.warns(UserWarning, match=NEVER) as said:
+        model = DRLogisticRegression(0.1, 5.0).fit(X, y)
+    (text,) = (str(each.message) for each in said)
+    assert "The radius epsilon = 0.1 shrinks the coefficients" in text
+    assert "epsilon/kappa lets 0.02 of all labels be wrong, as many as 33% of this class" in text
+    assert "class_weight='balanced'" in text
+    # The threshold that it names predicts the class about as often as it occurs, and finds it.
+    threshold = float(text.split("; from ")[1].split(" on it")[0])
+    found = model.predict_proba(X)[:, 1] >= threshold
+    assert 0.03 < found.mean() < 0.12
+    assert found[y == "sick"].mean() > 0.3
+
+
+def test_balanced_weights_and_a_smaller_radius_bring_it_back_without_a_word():
+    X, y = rare(shift=2.0)
+    with pytest.warns(UserWarning, match=NEVER):
+        DRLogisticRegression(0.5, 20.0).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        balanced = DRLogisticRegression(0.5, 20.0, class_weight="balanced").fit(X, y)
+        small = DRLogisticRegression(0.01, 20.0).fit(X, y)
+    for model in (balanced, small):
+        assert recall_score(y, model.predict(X), pos_label="sick") > 0.5
+
+
+def test_a_search_warns_of_its_last_fit_once():
+    X, y = rare()
+    with pytest.warns(UserWarning, match=NEVER) as said:
+        DRLogisticRegressionCV([0.1], [5.0], cv=3).fit(X, y)
+    assert len([each for each in said if "almost never" in str(each.message)]) == 1
+
+
+def test_a_class_among_several_is_named():
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b", "rare"], [300, 300, 20])
+    X = rng.normal(size=(y.size, 3))
+    X[y == "b", 0] += 3.0
+    X[y == "rare", 1] += 1.0
+    with pytest.warns(UserWarning, match="class 'rare' is almost never predicted"):
+        DRLogisticRegression(0.05, 1.0).fit(X, y)
+
+
+def test_recalls_and_the_constant_model_are_those_of_scikit_learn():
+    rng = np.random.default_rng(1)
+    codes, predicted = rng.integers(0, 3, 200), rng.integers(0, 3, 200)
+    weights = rng.random(200)
+    found = ClassRecall.of(["a", "b", "c"], codes, predicted, weights)
+    expected = recall_score(codes, predicted, average=None, sample_weight=weights)
+    np.testing.assert_allclose([*found.recalls.values()], expected)
+    shares = np.bincount(codes, weights) / weights.sum()
+    constant = log_loss(codes, np.tile(shares, (200, 1)), sample_weight=weights)
+    assert found.constant["log_loss"] == pytest.approx(constant)
+    assert found.constant["accuracy"] == pytest.approx(shares.max())
+    assert found.accuracy == pytest.approx(np.average(codes == predicted, weights=weights))
+    assert found.neglected(0.1, 1.0) is None
+
+
+def test_a_class_without_samples_has_no_recall_and_is_not_missed():
+    found = ClassRecall.of(["a", "b"], np.zeros(5, dtype=int), np.zeros(5, dtype=int))
+    assert found.recalls == {"a": 1.0}
+    assert found.neglected(0.1, 1.0) is None
+    assert found.constant == {"label": "a", "accuracy": 1.0, "log_loss": 0.0}
+
+
+@pytest.mark.filterwarnings("ignore:class 'sick' is almost never:UserWarning")
+def test_an_audit_says_how_much_of_each_class_is_found():
+    X, y = rare()
+    report = audit(DRLogisticRegression(0.1, 5.0).fit(X, y), X, y)
+    assert "recall by class       fine 100.0%, sick 0.0%" in str(report)
+    assert "constant model        log-loss 0.2270, accuracy 94.0% (always fine)" in str(report)
+    assert "class 'sick' is almost never predicted" in str(report)
+    (found,) = report.to_dict()["classes"].values()
+    assert found["recall"]["sick"] == 0.0

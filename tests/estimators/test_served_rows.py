@@ -1,0 +1,138 @@
+"""New rows that are unlike those of training are scored, and spoken of."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from drlogit import DRLogisticRegression, load_model, save_model
+
+N = 60
+RNG = np.random.default_rng(8)
+FRAME = pd.DataFrame(
+    {
+        "age": RNG.integers(18, 80, N).astype(float),
+        "income": RNG.normal(3.0, 1.0, N),
+        "job": RNG.choice(["clerk", "cook"], N),
+    }
+)
+Y = np.where(FRAME.age + 10.0 * FRAME.income + RNG.normal(0.0, 10.0, N) > 80.0, "yes", "no")
+HOLES = FRAME.assign(income=FRAME.income.where(FRAME.index % 3 > 0))
+
+
+def fitted(frame=FRAME, **options):
+    return DRLogisticRegression(0.01, feature_costs="std", **options).fit(frame, Y)
+
+
+@pytest.mark.parametrize("numbers_only", [False, True])
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.from_pandas])
+def test_other_units_are_noticed(kind, numbers_only, tmp_path):
+    frame = FRAME[["age", "income"]] if numbers_only else FRAME
+    model = fitted(kind(frame))
+    save_model(model, tmp_path / "m.json")
+    said = r"far outside the range of training in column 'age' \(60 of 60 rows, such as .*units"
+    for each in (model, load_model(tmp_path / "m.json")):
+        with pytest.warns(UserWarning, match=said):
+            each.predict(kind(frame.assign(age=12.0 * frame.age)))
+        with pytest.warns(UserWarning, match=r"in column 'age' \(1 of 60 rows, such as 4800"):
+            each.predict(kind(frame.assign(age=[4800.0, *frame.age[1:]])))
+        each.predict(kind(frame.assign(age=1.3 * frame.age)))  # without a word
+        each.predict(kind(frame.assign(age=[170.0, *frame.age[1:]])))  # a long tail
+
+
+def test_a_constant_column_and_matrices_have_no_range():
+    model = fitted(FRAME.assign(income=1.0))
+    model.predict(FRAME.assign(income=9.0))
+    mixed = FRAME.assign(code="x").to_numpy()  # an array of objects, of which some are levels
+    levels = fitted(mixed, categorical_features=[2, 3])
+    mixed[:, 3] = "new"
+    with pytest.warns(UserWarning, match="most of column 3 .* levels that training did not show"):
+        levels.predict(mixed)
+    numbers = FRAME[["age", "income"]].to_numpy()
+    assert fitted(numbers).columns_seen_ is None
+    fitted(numbers).predict(100.0 * numbers)
+
+
+def test_a_column_that_is_empty_now_is_noticed():
+    model = fitted(HOLES, missing="median")
+    with pytest.warns(UserWarning, match="none of 60 rows has a value in column 'income'"):
+        model.predict(HOLES.assign(income=np.nan))
+    with pytest.warns(UserWarning, match="none of 60 rows has a value in column 'job'"):
+        model.predict(HOLES.assign(job=None))
+    # A third was missing in training: of two rows nobody can tell.
+    model.predict(HOLES.assign(income=np.nan)[:2])
+    with pytest.warns(UserWarning, match="none of 1 rows has a value in column 'age'"):
+        model.predict(HOLES.assign(age=np.nan)[:1])
+
+
+def test_a_row_without_any_value_is_noticed():
+    model = fitted(HOLES, missing="median")
+    rows = HOLES.copy()
+    rows.loc[[4, 9]] = [np.nan, np.nan, None]
+    with pytest.warns(UserWarning, match="2 of 60 rows have no value in any column, .* row 5"):
+        model.predict(rows)
+
+
+def test_columns_that_training_did_not_have_are_passed_over():
+    model = fitted()
+    more = FRAME.assign(label=Y, row=range(N))
+    more.insert(0, "id", "x")
+    for kind in (pd.DataFrame, pl.from_pandas):
+        np.testing.assert_array_equal(
+            fitted(kind(FRAME)).predict_proba(kind(more)), model.predict_proba(FRAME)
+        )
+    numbers = fitted(FRAME[["age", "income"]])
+    np.testing.assert_array_equal(
+        numbers.predict_proba(more), numbers.predict_proba(FRAME[["age", "income"]])
+    )
+    with pytest.raises(ValueError, match="feature names"):  # none is missing, none is moved
+        model.predict(more.drop(columns="age"))
+    with pytest.raises(ValueError, match="order"):
+        model.predict(more[["income", "age", "job", "id"]])
+
+
+TEXTS = {
+    "points": [f"${1000 * v:,.2f}" for v in FRAME.income],
+    "commas": [f"{1000 * v:,.2f}".translate({44: ".", 46: ","}) for v in FRAME.income],
+    "plain commas": [f"{1000 * v:.2f}".replace(".", ",") for v in FRAME.income],
+}
+
+
+@pytest.mark.parametrize("spelling", TEXTS)
+def test_text_that_holds_numbers(spelling, tmp_path):
+    table = FRAME.assign(income=TEXTS[spelling])
+    with pytest.warns(UserWarning, match="'income' holds numbers as text.*name it in numbers"):
+        DRLogisticRegression(0.01, feature_costs="std").fit(table, Y)
+    as_numbers = FRAME.assign(income=(1000.0 * FRAME.income).round(2))
+    expected = fitted(as_numbers).predict_proba(as_numbers)
+    model = fitted(table, numbers=["income"])
+    np.testing.assert_allclose(model.predict_proba(table), expected, atol=1e-9)
+    np.testing.assert_allclose(model.predict_proba(as_numbers), expected, atol=1e-9)
+    save_model(model, tmp_path / "m.json")
+    np.testing.assert_allclose(
+        load_model(tmp_path / "m.json").predict_proba(table), expected, atol=1e-9
+    )
+    with pytest.raises(ValueError, match="read no numbers in text, such as those of column 'inc"):
+        model.to_sklearn()
+
+
+def test_words_among_numbers_are_missing():
+    table = FRAME.assign(income=["unknown", "?", *TEXTS["plain commas"][2:]])
+    with pytest.raises(ValueError, match=r"numbers are missing \(NaN\) in column 'income'"):
+        fitted(table, numbers=["income"])
+    with pytest.warns(UserWarning, match="1 texts of column 'income' are no numbers.*'unknown'"):
+        model = fitted(table, numbers=["income"], missing="median")
+    assert model.encoding_.columns[1].decimal == ","
+    with pytest.raises(ValueError, match="numbers names the column 'wage', but X has"):
+        fitted(numbers=["wage"])
+    with pytest.raises(ValueError, match="column 'job' is in numbers and categorical_features"):
+        fitted(numbers=["job"], categorical_features=["job"])
+    with pytest.raises(ValueError, match="numbers must be a list of names or positions"):
+        fitted(numbers="income")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted(numbers=["age"])  # numbers as they are
