@@ -17,6 +17,7 @@ from ..problem.label_costs import scaled_costs
 from ..problem.problem import Problem
 from ..rows.arrays import FloatArray, IndexArray, Matrix, is_dask
 from ..rows.chunks import in_memory
+from ..rows.threads import one_blas_thread
 from .robust_classifier import RobustLinearClassifier
 from .tables.frames import rows_of
 from .training_data import matrix_of
@@ -44,6 +45,7 @@ def _fits(
         yield fit.coef, fit.intercept, fit.solve_time, fit.n_iter, fit.gap
 
 
+@one_blas_thread
 def score_fold(
     learner: RobustLinearClassifier,
     samples: tuple[Any, ...],

@@ -50,6 +50,7 @@ from ..problem.result import Monitor
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.reductions import Max, Min, Sum
+from ..rows.threads import one_blas_thread
 from .null_model import null_model
 
 #: Relative difference up to which budgets count as the same.
@@ -60,6 +61,7 @@ _DIGITS = 1e-5
 _NOTHING = 1e-9
 
 
+@one_blas_thread
 def largest_radius(problem: Problem | ClassProblem) -> float:
     """The radius from which on the model of a problem is constant; its own ε plays no role."""
     if isinstance(problem, ClassProblem):
@@ -93,6 +95,7 @@ def largest_radius(problem: Problem | ClassProblem) -> float:
     return _end_of_learning(budget, _SAME * level, level)
 
 
+@one_blas_thread
 def constant_model(problem: Problem | ClassProblem) -> tuple[Any, Any] | None:
     """Coefficients and intercept of the model from that radius on, at the problem's own ε.
 

@@ -10,7 +10,6 @@ import math
 import numbers
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
@@ -24,7 +23,7 @@ from ..problem.norms import Norm
 from ..problem.problem import Problem, build_problem
 from ..problem.result import Callback, Monitor, Result, Solution, Status
 from ..rows.arrays import FloatArray
-from ..rows.threads import single_threaded_blas
+from ..rows.threads import one_blas_thread
 from .classes import build_class_problem, several_classes
 from .exact_zeros import with_exact_zeros
 
@@ -250,7 +249,7 @@ class _Call:
             options["lam"] = self.lam
         setup_time = time.perf_counter() - self.started
         monitor = Monitor(self.callback, self.verbose)
-        with _cores_for_blocks(problem):
+        with one_blas_thread:
             solution = function(problem, tol=self.tol, monitor=monitor, **options)
             # What is certified is what is returned: coefficients of the features as given.
             coef, intercept = problem.split(solution.coefficients)
@@ -314,19 +313,6 @@ class _Call:
             raise ValueError(f"solver must be {names} for {special}, got {self.name!r}")
         found: Callable[..., Solution] = getattr(import_module(module, __package__), function)
         return found
-
-
-#: Samples up to which BLAS may factor an N×N matrix in threads: OpenBLAS 0.3.30, which comes with
-#: SciPy 1.17, ends the process with a segmentation fault when it does so with 16,000.
-_THREADED_FACTOR = 6000
-
-
-def _cores_for_blocks(problem: Problem | ClassProblem) -> AbstractContextManager[None]:
-    """Keep BLAS from using cores that blocks need, or where several cores make it slower."""
-    rows = problem.rows
-    if rows.n_samples < rows.n_columns and rows.n_samples <= _THREADED_FACTOR:
-        return nullcontext()  # one block, whose large products are BLAS's own business
-    return single_threaded_blas(rows.n_nonzeros, rows.n_columns)
 
 
 def _is_real(value: Any) -> bool:

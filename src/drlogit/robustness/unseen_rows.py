@@ -21,6 +21,7 @@ import numpy as np
 from scipy import stats
 
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
+from ..rows.threads import one_blas_thread
 from .adversary import Adversary
 
 #: Fewer rows than this say nothing about a population.
@@ -39,6 +40,7 @@ def own_lambda(audit: Adversary) -> float | None:
     return max(fit.result_.lam, audit.sensitivity) if same else None
 
 
+@one_blas_thread
 def best_prices(audit: Adversary, rows: IndexArray) -> tuple[float, float]:
     """λ and γ that are best for these rows: what the last that ε pays for gains per cost."""
     epsilon, share = audit.problem.epsilon, np.zeros_like(audit.weights)
@@ -78,6 +80,7 @@ class PricedRows:
     most: float
 
     @classmethod
+    @one_blas_thread
     def of(cls, audit: Adversary, lam: float, gamma: float) -> PricedRows:
         """The rows of an audit at prices that were fixed without them."""
         d, found, epsilon = audit.costs_to_err, audit.breakpoints, audit.problem.epsilon
@@ -111,6 +114,7 @@ class PricedRows:
         total = float(self.weights[rows].sum())
         return self.weights[rows] / total if total > 0.0 else self.weights[rows]
 
+    @one_blas_thread
     def limits(self, judged: IndexArray, rest: IndexArray, alpha: float) -> tuple[float, float]:
         """Those of loss and error, each with half of ``alpha``; errors from ``rest``."""
         each, w, v = 1.0 - 0.5 * alpha, self.shares_of(judged), self.shares_of(rest)

@@ -28,6 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..problem.norms import Norm
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.checks import check_features
+from ..rows.threads import one_blas_thread
 from .adversary import Adversary
 from .audit_problem import audit_problem
 
@@ -91,12 +92,13 @@ def worst_case_loss(
     float
         Expected log-loss in nats.
     """
-    audit = audit_problem(
-        model, X, y, epsilon=epsilon, kappa=kappa, norm=norm,
-        feature_costs=feature_costs, categories=categories, bounds=bounds, space=space,
-        sample_weight=sample_weight,
-    )  # fmt: skip
-    return float(audit.loss_curve().at(audit.problem.epsilon))
+    with one_blas_thread:
+        audit = audit_problem(
+            model, X, y, epsilon=epsilon, kappa=kappa, norm=norm,
+            feature_costs=feature_costs, categories=categories, bounds=bounds, space=space,
+            sample_weight=sample_weight,
+        )  # fmt: skip
+        return float(audit.loss_curve().at(audit.problem.epsilon))
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,6 +339,7 @@ def _spendable(epsilon: float, n_terms: int) -> float:
     return epsilon * (1.0 - (n_terms + 16) * float(np.finfo(np.float64).eps))
 
 
+@one_blas_thread
 def _moves(
     ends: _Ends, mass: FloatArray, sensitivity: float, budget: float, tol: float
 ) -> tuple[FloatArray, float]:

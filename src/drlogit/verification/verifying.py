@@ -28,6 +28,7 @@ from ..rows.chunks import (
     in_memory,
     shape_of,
 )
+from ..rows.threads import one_blas_thread
 from .classes import class_lower_bound, class_upper_bound
 from .lower import lower_bound
 from .samples import samples_of
@@ -66,6 +67,7 @@ class Verification:
         return self.ok
 
 
+@one_blas_thread
 def verify(
     model: Any,
     X: Any,
