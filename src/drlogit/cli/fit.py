@@ -23,7 +23,7 @@ from ..files.model_file import write_model
 from ..problem.label_costs import kappa_text
 from ..robustness.guarantees import guarantee
 from . import options
-from .console import DONE, NOT_CONVERGED, Console
+from .console import DONE, INTERRUPTED, NOT_CONVERGED, Console
 from .guarantee import guarantee_record
 from .outputs import certificate_record, explain_fit
 from .training import Training, parameters, read_training, tolerated
@@ -60,11 +60,18 @@ def run(arguments: Namespace, console: Console) -> int:
     if arguments.tolerate is not None:
         settings |= tolerated(arguments, training)
     estimator = DRLogisticRegression(**settings)
+    interrupted = False
     with console.progress("fit") as bar:
-        estimator._callback = lambda at: bar(
-            lambda: f"iteration {at.n_iter}, {at.elapsed:.1f} s, gap {at.gap:.1e}"
+        estimator._callback = console.watcher(
+            lambda at: bar(lambda: f"iteration {at.n_iter}, {at.elapsed:.1f} s, gap {at.gap:.1e}")
         )
-        model = training.fit(estimator)
+        try:
+            model = training.fit(estimator)
+        except KeyboardInterrupt:
+            if not hasattr(estimator, "coef_"):
+                raise
+            # The model is written all the same, without what would take another while.
+            model, interrupted, unseen, arguments.proof = estimator, True, None, None
     samples, promised = training.samples, None
     if unseen is not None:
         weights = unseen.samples.weights
@@ -80,6 +87,8 @@ def run(arguments: Namespace, console: Console) -> int:
             _record(model, promised, training, arguments),
             lambda: _text(model, promised, training, arguments),
         )
+    if interrupted:
+        return INTERRUPTED
     return DONE if model.result_.converged else NOT_CONVERGED
 
 

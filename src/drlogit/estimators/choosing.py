@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 import numbers
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
 
 from ..fitting.critical_radius import largest_radius
 from ..fitting.paths import (
@@ -29,6 +31,7 @@ from ..problem.label_costs import StatedKappa, as_stated, kappa_text
 from ..problem.norms import Norm
 from ..problem.problem import Problem
 from ..problem.result import Result, Status
+from ..problem.stopping import Stop
 from ..rows.arrays import FloatArray
 from .classifier import DRLogisticRegression
 from .training_data import TrainingData
@@ -192,6 +195,7 @@ def regularization_path(
     solver: str = "auto",
     tol: float = 1e-6,
     max_iter: int | None = None,
+    max_time: float | None = None,
     warm_start: bool = True,
     callback: Callable[[Result], Any] | None = None,
 ) -> RegularizationPath:
@@ -217,6 +221,9 @@ def regularization_path(
     norm, fit_intercept, feature_costs, categories, bounds, categorical_features, missing, \
 sample_weight, solver, tol, max_iter
         As in :class:`~drlogit.DRLogisticRegression`.
+    max_time : float, optional
+        Limit in seconds for all fits.  No other radius is begun then, and the last one has the best
+        certified point so far.
     warm_start : bool
         Whether each fit starts where the ones before lead to.
     callback : callable, optional
@@ -230,7 +237,7 @@ sample_weight, solver, tol, max_iter
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
-        Some gaps are larger than ``tol``.
+        Some gaps are larger than ``tol``, or some radii were not reached within ``max_time``.
 
     Examples
     --------
@@ -245,6 +252,7 @@ sample_weight, solver, tol, max_iter
     >>> bool((path.gaps <= 1e-6).all())
     True
     """
+    stop = Stop(max_time)
     learner, data, problem = _posed(
         X, y, sample_weight, kappa, norm=norm, fit_intercept=fit_intercept,
         feature_costs=feature_costs, categories=categories, bounds=bounds,
@@ -258,21 +266,28 @@ sample_weight, solver, tol, max_iter
         radii = check_radii(epsilons)
     results = []
     for result in solve_radii(
-        problem, radii, warm_start=warm_start, solver=solver, tol=tol, max_iter=max_iter
+        problem, radii, warm_start=warm_start, solver=solver, tol=tol, max_iter=max_iter, stop=stop
     ):
         coef, intercept = data.reported(result.coef, result.intercept)
         results.append(replace(result, coef=coef, intercept=intercept))
         if callback is not None:
             callback(results[-1])
-    capped = any(result.status is Status.MAX_ITER for result in results)
+    limits = (each.status for each in results if "MAX" in each.status.name)
     warn_about_gaps(
         "regularization_path",
         [result.gap for result in results],
         tol,
-        Status.MAX_ITER if capped else Status.STALLED,
+        next(limits, Status.STALLED),
     )
+    if len(results) < radii.size:
+        warnings.warn(
+            f"regularization_path reached {len(results)} of {radii.size} radii within "
+            f"max_time={max_time:g} seconds.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
     return RegularizationPath(
-        epsilons=radii,
+        epsilons=radii[: len(results)],
         coefs=np.array([result.coef for result in results]),
         intercepts=np.array([result.intercept for result in results]),
         lambdas=np.array([result.lam for result in results]),

@@ -28,6 +28,7 @@ from ..problem.classes import ClassProblem
 from ..problem.label_costs import StatedKappa, as_stated, flip_costs, kappa_text
 from ..problem.problem import Problem
 from ..problem.result import Callback, Result
+from ..problem.stopping import Stop
 from ..rows.arrays import FloatArray, is_dask
 from ..rows.checks import check_unmasked
 from ..rows.interface import Rows
@@ -56,6 +57,7 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     solver: str
     tol: float
     max_iter: int | None
+    max_time: float | None
     class_weight: Mapping[Any, float] | str | None
     label_noise: Any
     n_jobs: int | None
@@ -72,7 +74,8 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     _if_constant = "Choose a smaller epsilon."
 
-    #: Told of every iteration, for who shows progress; not a parameter, and nothing for users.
+    #: Told of every iteration, to show progress, and what a long fit will take if it has a method
+    #: ``say``; not a parameter, and nothing for users.
     _callback: Callback | None = None
 
     def __sklearn_tags__(self) -> Any:
@@ -167,6 +170,7 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self,
         data: TrainingData,
         problem: Problem | ClassProblem,
+        stop: Stop,
         *,
         verbose: int,
         start: Result | None = None,
@@ -177,7 +181,7 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         """
         result = solve_problem(
             problem, solver=self.solver, tol=self.tol, max_iter=self.max_iter, start=start,
-            verbose=verbose, callback=self._callback,
+            verbose=verbose, callback=self._callback, stop=stop,
         )  # fmt: skip
         # One that was stopped may have got no further than that.
         model = problem.join(result.coef, result.intercept)
