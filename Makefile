@@ -121,12 +121,12 @@ $(VENV)/.docs: EXTRAS := [docs]
 $(VENV)/.release: EXTRAS := [release]
 # The package is compiled in build/venv, where the next build finds what has not changed.  uv installs
 # the 90 packages of the tests in a sixth of pip's time; pip serves where uv cannot.  Both are quiet:
-# each step says what it does, and every ten seconds how far it is.
+# each step says what it does, and every 15 seconds how far it is.
 MODULES := $(words $(filter %.pyx,$(SOURCES)))
 STEP = step() { \
 	    title=$$1 from=$$(date +%s); shift; echo "$$title ..."; \
-	    ( while sleep 10; do echo "  $$(($$(date +%s) - from)) s:" \
-	        "$$(find build/venv -name '*.so' 2>/dev/null | wc -l) of $(MODULES) modules compiled," \
+	    ( while sleep 15 >/dev/null 2>&1; do echo "  $$(($$(date +%s) - from)) s:" \
+	        "$$(find build/venv -name '*.o' 2>/dev/null | wc -l) of $(MODULES) modules compiled," \
 	        "$$(ls -d $(VENV)/lib/python*/site-packages/*.dist-info 2>/dev/null | wc -l) packages installed"; \
 	    done ) & beat=$$!; \
 	    "$$@"; code=$$?; kill $$beat 2>/dev/null; wait $$beat 2>/dev/null; \
@@ -135,11 +135,14 @@ $(VENV)/.demo $(VENV)/.test $(VENV)/.docs $(VENV)/.release: pyproject.toml meson
 	@command -v $${CC:-cc} >/dev/null || { echo "error: drlogit is compiled and found no C compiler:" \
 	    "apt install gcc python3-dev (Debian, Ubuntu), xcode-select --install (macOS)." >&2; exit 1; }
 	@$(STEP); PATH="$(CURDIR)/$(BIN):$$PATH" && export PATH \
-	    && step "Installing the tools of the build in $(VENV)" $(PIP) "$(UV)" $(BUILD_TOOLS) && { \
-	    step "Compiling drlogit ($(MODULES) modules), and installing it and what it needs" \
+	    && { step "Installing uv in $(VENV)" $(PIP) "$(UV)" \
+	    && step "Installing the tools of the build" uv pip install --quiet --python $(BIN)/python $(BUILD_TOOLS) \
+	    && step "Compiling drlogit ($(MODULES) modules), and installing it and what it needs" \
 	        uv pip install --quiet --python $(BIN)/python --no-build-isolation --reinstall-package drlogit \
 	        --config-settings-package drlogit:build-dir=build/venv ".$(EXTRAS)" \
-	    || step "The same once more, with pip" $(PIP) --no-build-isolation -Cbuild-dir=build/venv ".$(EXTRAS)"; }
+	    || { step "That failed; with pip: the tools of the build" $(PIP) $(BUILD_TOOLS) \
+	    && step "Compiling drlogit and installing it with pip" \
+	        $(PIP) --no-build-isolation -Cbuild-dir=build/venv ".$(EXTRAS)"; }; }
 	@touch $@
 
 # The compiled modules beside their sources, to run the package where it is: PYTHONPATH=src.
