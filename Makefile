@@ -130,15 +130,29 @@ $(VENV)/.test: EXTRAS := [test]
 $(VENV)/.docs: EXTRAS := [docs]
 $(VENV)/.release: EXTRAS := [release]
 # The package is compiled in build/venv, where the next build finds what has not changed.  uv installs
-# the 90 packages of the tests in a sixth of pip's time; pip serves where uv cannot.
+# the 90 packages of the tests in a sixth of pip's time; pip serves where uv cannot.  Both are quiet:
+# each step says what it does, and every 15 seconds how far it is.
+MODULES := $(words $(filter %.pyx,$(SOURCES)))
+STEP = step() { \
+	    title=$$1 from=$$(date +%s); shift; echo "$$title ..."; \
+	    ( while sleep 15 >/dev/null 2>&1; do echo "  $$(($$(date +%s) - from)) s:" \
+	        "$$(find build/venv -name '*.o' 2>/dev/null | wc -l) of $(MODULES) modules compiled," \
+	        "$$(ls -d $(VENV)/lib/python*/site-packages/*.dist-info 2>/dev/null | wc -l) packages installed"; \
+	    done ) & beat=$$!; \
+	    "$$@"; code=$$?; kill $$beat 2>/dev/null; wait $$beat 2>/dev/null; \
+	    test $$code != 0 || echo "  done in $$(($$(date +%s) - from)) s"; return $$code; }
 $(VENV)/.demo $(VENV)/.test $(VENV)/.docs $(VENV)/.release: pyproject.toml meson.build $(SOURCES) | $(BIN)/python
 	@command -v $${CC:-cc} >/dev/null || { echo "error: drlogit is compiled and found no C compiler:" \
 	    "apt install gcc python3-dev (Debian, Ubuntu), xcode-select --install (macOS)." >&2; exit 1; }
-	@PATH="$(CURDIR)/$(BIN):$$PATH" && export PATH && $(PIP) "$(UV)" \
-	    && uv pip install --quiet --python $(BIN)/python $(BUILD_TOOLS) \
-	    && uv pip install --quiet --python $(BIN)/python --no-build-isolation --reinstall-package drlogit \
+	@$(STEP); PATH="$(CURDIR)/$(BIN):$$PATH" && export PATH \
+	    && { step "Installing uv in $(VENV)" $(PIP) "$(UV)" \
+	    && step "Installing the tools of the build" uv pip install --quiet --python $(BIN)/python $(BUILD_TOOLS) \
+	    && step "Compiling drlogit ($(MODULES) modules), and installing it and what it needs" \
+	        uv pip install --quiet --python $(BIN)/python --no-build-isolation --reinstall-package drlogit \
 	        --config-settings-package drlogit:build-dir=build/venv ".$(EXTRAS)" \
-	    || { $(PIP) $(BUILD_TOOLS) && $(PIP) --no-build-isolation -Cbuild-dir=build/venv ".$(EXTRAS)"; }
+	    || { step "That failed; with pip: the tools of the build" $(PIP) $(BUILD_TOOLS) \
+	    && step "Compiling drlogit and installing it with pip" \
+	        $(PIP) --no-build-isolation -Cbuild-dir=build/venv ".$(EXTRAS)"; }; }
 	@touch $@
 
 # The compiled modules beside their sources, to run the package where it is: PYTHONPATH=src.
@@ -156,4 +170,5 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	    echo "error: '$(PYTHON)' cannot make virtual environments: its venv or ensurepip module" >&2; \
 	    echo "       is missing (on Debian and Ubuntu: apt install python3-venv)." >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	@echo "Creating the environment in $(VENV) ..."
+	@$(PYTHON) -m venv $(VENV)

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pandas as pd
 import pytest
 from threadpoolctl import ThreadpoolController
 
 import drlogit
 from drlogit.problem.problem import build_problem
+from drlogit.robustness import misclassification, unseen_rows
+from drlogit.robustness.adversary import Adversary
 from drlogit.rows import threads
 from drlogit.rows.local import LocalRows
 from drlogit.rows.reductions import Sum
+from drlogit.rows.threads import one_blas_thread
 from zoo import thin_data as data
 
 OPTIONS = {"epsilon": 0.05, "kappa": 0.7}
@@ -62,20 +69,118 @@ def test_wide_data_stay_in_one_block(monkeypatch):
     assert len(build_problem(X[:3], [0, 1, 1], n_jobs=8, **OPTIONS).rows.blocks) == 3
 
 
-def test_blas_is_held_back_during_a_fit_and_let_go_after():
-    threads._blas.cache_clear()  # libraries that other tests loaded since are held back, too
-    blas = ThreadpoolController().select(user_api="blas")
-    X, y = data(400, 80)
-    seen = []
+def shape(samples):
+    return "x".join(map(str, samples[0].shape))
 
-    def watch(_):
-        seen.extend(library.num_threads for library in blas.lib_controllers)
 
-    with blas.limit(limits=2):
-        # Not every library that is loaded by now need follow.
-        before = [library.num_threads for library in blas.lib_controllers]
-        drlogit.solve(X, y, callback=watch, **OPTIONS)
-        after = [library.num_threads for library in blas.lib_controllers]
-    assert 2 in before
+@pytest.fixture
+def blas():
+    """The BLAS libraries at two threads each, if there is more than one core."""
+    threads._blas.cache_clear()  # other tests may have loaded libraries since
+    found = ThreadpoolController().select(user_api="blas")
+    with found.limit(limits=2):
+        yield lambda: [library.num_threads for library in found.lib_controllers]
+
+
+def several_classes(n_samples=60, n_classes=5):
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((n_samples, 4)), np.arange(n_samples) % n_classes
+
+
+def table():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.choice(["u", "v"], 60), "b": rng.standard_normal(60)})
+    return X, rng.integers(2, size=60)
+
+
+@pytest.mark.parametrize(
+    "samples",
+    [data(400, 80), data(20, 3), data(20, 60), several_classes()],
+    ids=lambda each: "x".join(map(str, each[0].shape)),
+)
+def test_blas_is_held_back_during_every_fit_and_let_go_after(blas, samples):
+    before, seen = blas(), []
+    drlogit.solve(*samples, callback=lambda _: seen.extend(blas()), **OPTIONS)
     assert set(seen) == {1}
-    assert after == before
+    assert blas() == before
+    if len(os.sched_getaffinity(0)) > 1:
+        assert 2 in before
+
+
+@pytest.mark.parametrize(
+    "samples",
+    [data(40, 3), several_classes(), table()],
+    ids=lambda each: "x".join(map(str, each[0].shape)),
+)
+def test_blas_is_held_back_in_searches_audits_and_guarantees(blas, samples, monkeypatch):
+    (X, y), before, seen = samples, blas(), []
+
+    def watch(owner, name):
+        original = getattr(owner, name)
+        monkeypatch.setattr(
+            owner, name, lambda *a, **k: seen.append(max(blas())) or original(*a, **k)
+        )
+
+    def scoring(model, X, y):
+        seen.append(max(blas()))
+        return 0.0
+
+    drlogit.DRLogisticRegressionCV(3, 2, cv=2, scoring=scoring, refit=False).fit(X, y)
+    drlogit.suggest_radius(X, y, n_draws=3)
+    model = drlogit.DRLogisticRegression(0.05, 1.0).fit(X, y)
+    watch(Adversary, "loss_curve")
+    watch(misclassification, "worst_error")
+    watch(unseen_rows, "betting_limit")
+    ball = {"epsilon": 0.1, "kappa": 1.0}
+    drlogit.worst_case_loss(model, X, y, **ball)
+    drlogit.misclassification_bounds(model, X, y, **ball)
+    drlogit.audit(model, X, y).to_html()
+    drlogit.guarantee(model, X, y, epsilon=0.2)
+    assert len(seen) > 10
+    assert set(seen) == {1}
+    assert blas() == before
+
+
+def test_fits_at_the_same_time_share_the_limit_and_leave_no_trace(blas):
+    """A fit that ends while others run leaves the limit to them; the last one lifts it."""
+    before, seen = blas(), []
+    X, y = several_classes()
+    begun = threading.Barrier(8)
+
+    def fit(number):
+        iterations = []
+
+        def watch(_):
+            if not iterations:
+                begun.wait(60)
+            iterations.append(1)
+            time.sleep(0.002 * number)  # they end one after another
+            seen.extend(blas())
+
+        drlogit.solve(X, y, callback=watch, **OPTIONS)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(fit, range(8)))
+    assert set(seen) == {1}
+    assert blas() == before
+
+
+def test_a_fit_that_fails_lets_go_of_blas(blas):
+    before = blas()
+
+    def fail(_):
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        drlogit.solve(*several_classes(), callback=fail, **OPTIONS)
+    assert blas() == before
+
+
+def test_a_limit_of_the_user_comes_back(blas):
+    with one_blas_thread:
+        with one_blas_thread:
+            assert set(blas()) == {1}
+        assert set(blas()) == {1}
+    with ThreadpoolController().limit(limits=1, user_api="blas"):
+        drlogit.solve(*several_classes(), **OPTIONS)
+        assert set(blas()) == {1}

@@ -1,4 +1,4 @@
-"""What a command prints: its answer as text or JSON, and on a terminal how far it is.
+"""What a command prints: its answer as text or JSON, and how far it is.
 
 The answer goes to standard output, all else to standard error: ``drlogit … --json | jq`` works.
 """
@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from ..files.writing import json_text
@@ -18,8 +19,9 @@ from ..files.writing import json_text
 DONE, BAD_INPUT, USAGE, NOT_CONVERGED, NOT_PROVEN = 0, 1, 2, 3, 4
 INTERRUPTED = 130  # what shells report for SIGINT
 
-#: Seconds between two lines about how far the work is; what is over sooner shows none.
-_EVERY = 0.2
+#: Seconds between two lines about how far the work is, on a terminal and in a log; what is over
+#: sooner shows none.
+_EVERY, _EVERY_IN_LOG = 0.2, 15.0
 
 #: What moves a terminal's cursor, or changes the direction of text, instead of being seen.
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -50,26 +52,36 @@ class Console:
         if not self.quiet:
             print(printable(text), file=sys.stderr)
 
+    def watcher(self, show: Callable[..., None]) -> Callable[..., None]:
+        """What an estimator tells of its progress, with a method ``say`` for lines in words."""
+        watching = partial(show)
+        watching.say = self.note  # type: ignore[attr-defined]
+        return watching
+
     @contextmanager
     def progress(self, title: str) -> Iterator[Callable[[Callable[[], str]], None]]:
-        """What says how far the work is, in a line of a terminal that is written anew.
+        """What says how far the work is.
 
-        It is given a function, since to find out may take a pass over the data.  Where the user
-        wants to see every step, each has a line of its own.
+        A terminal shows it in one line that is written anew, a log in a line every so often.  It is
+        given a function, since to find out may take a pass over the data.  Where the user wants to
+        see every step, each has a line of its own.
         """
         if self.verbose:
             yield lambda where: print(f"{title}: {where()}", file=sys.stderr, flush=True)
             return
-        shown, due = not self.quiet and sys.stderr.isatty(), time.monotonic() + _EVERY
+        terminal = sys.stderr.isatty()
+        every = _EVERY if terminal else _EVERY_IN_LOG
+        due = time.monotonic() + every
 
         def say(where: Callable[[], str]) -> None:
             nonlocal due
-            if shown and time.monotonic() >= due:
-                due = time.monotonic() + _EVERY
-                print(f"\r\x1b[K{title}: {where()}", end="", file=sys.stderr, flush=True)
+            if not self.quiet and time.monotonic() >= due:
+                due = time.monotonic() + every
+                start, end = ("\r\x1b[K", "") if terminal else ("", "\n")
+                print(f"{start}{title}: {where()}", end=end, file=sys.stderr, flush=True)
 
         try:
             yield say
         finally:
-            if shown:
+            if terminal and not self.quiet:
                 print("\r\x1b[K", end="", file=sys.stderr, flush=True)

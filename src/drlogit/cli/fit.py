@@ -27,7 +27,7 @@ from ..problem.label_costs import kappa_text
 from ..robustness.guarantees import guarantee
 from . import options
 from .asking import ModelAndSamples
-from .console import DONE, NOT_CONVERGED, Console
+from .console import DONE, INTERRUPTED, NOT_CONVERGED, Console
 from .guarantee import guarantee_record
 from .outputs import certificate_record, explain_fit
 from .training import Training, parameters, read_training, tolerated
@@ -72,11 +72,18 @@ def run(arguments: Namespace, console: Console) -> int:
     if arguments.tolerate is not None:
         settings |= tolerated(arguments, training)
     estimator = DRLogisticRegression(**settings)
+    interrupted = False
     with console.progress("fit") as bar:
-        estimator._callback = lambda at: bar(
-            lambda: f"iteration {at.n_iter}, {at.elapsed:.1f} s, gap {at.gap:.1e}"
+        estimator._callback = console.watcher(
+            lambda at: bar(lambda: f"iteration {at.n_iter}, {at.elapsed:.1f} s, gap {at.gap:.1e}")
         )
-        model = training.fit(estimator)
+        try:
+            model = training.fit(estimator)
+        except KeyboardInterrupt:
+            if not hasattr(estimator, "coef_"):
+                raise
+            # The model is written all the same, without what would take another while.
+            model, interrupted, unseen, arguments.proof = estimator, True, None, None
     samples, promised = training.samples, None
     recalls = [
         ModelAndSamples(model, each.origin, each.samples).recall()
@@ -99,6 +106,8 @@ def run(arguments: Namespace, console: Console) -> int:
             | ({} if unseen is None else {"holdout": recalls[1].record}),
             lambda: _text(model, promised, recalls, training, arguments),
         )
+    if interrupted:
+        return INTERRUPTED
     return DONE if model.result_.converged else NOT_CONVERGED
 
 

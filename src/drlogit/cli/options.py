@@ -164,6 +164,7 @@ def add_solver_options(parser: argparse.ArgumentParser) -> None:
     add("--solver", "method", choices=("auto", *JOINT_SOLVERS), default="auto")
     add("--tol GAP", "wanted duality gap, in nats of log-loss", type=float, default=1e-6)
     add("--max-iter N", "limit on iterations", type=int)
+    add("--max-time SECONDS", "limit on time: the best certified point so far is kept", type=float)
 
 
 def add_ball_options(parser: argparse.ArgumentParser, title: str) -> Add:

@@ -108,6 +108,7 @@ def parameters(arguments: argparse.Namespace, training: Training) -> dict[str, A
         "solver": arguments.solver,
         "tol": arguments.tol,
         "max_iter": arguments.max_iter,
+        "max_time": arguments.max_time,
     }
 
 

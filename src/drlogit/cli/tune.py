@@ -78,7 +78,9 @@ def run(arguments: Namespace, console: Console) -> int:
         **parameters(arguments, training),
     )  # fmt: skip
     with console.progress("tune") as bar:
-        search._on_fold = lambda done, total: bar(lambda: f"{done} of {total} folds")
+        search._on_fold = console.watcher(
+            lambda done, total: bar(lambda: f"{done} of {total} folds")
+        )
         search = training.fit(search)
     if search.at_grid_edge_:
         console.note("the best radius is at the end of those tried, and scores still rise there")

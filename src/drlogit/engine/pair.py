@@ -234,7 +234,8 @@ def _run_large(
         return None
 
     def cold(sample: Problem, tol: float) -> tuple[FloatArray, int]:
-        newton, _, found = _run(Scaling(sample), tol, 60, None, Monitor(), estimated=True)
+        unseen = Monitor(stop=monitor.stop)
+        newton, _, found = _run(Scaling(sample), tol, 60, None, unseen, estimated=True)
         return newton.best_model(), found.n_iter
 
     def report(objective: float, bound: float, lam: float) -> bool:

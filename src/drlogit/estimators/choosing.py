@@ -7,6 +7,7 @@ is asked of the problem is in :mod:`drlogit.fitting`.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
 
 from ..fitting.critical_radius import largest_radius
 from ..fitting.paths import (
@@ -30,6 +32,7 @@ from ..problem.label_costs import StatedKappa, as_stated, kappa_text
 from ..problem.norms import Norm, NormName
 from ..problem.problem import Problem
 from ..problem.result import Result, Status
+from ..problem.stopping import Stop
 from ..rows.arrays import FloatArray
 from .classifier import DRLogisticRegression
 from .tables.encoding import Fill
@@ -198,6 +201,7 @@ def regularization_path(
     solver: SolverName = "auto",
     tol: float = 1e-6,
     max_iter: int | None = None,
+    max_time: float | None = None,
     warm_start: bool = True,
     callback: Callable[[Result], Any] | None = None,
 ) -> RegularizationPath:
@@ -223,6 +227,9 @@ def regularization_path(
     norm, fit_intercept, feature_costs, categories, bounds, categorical_features, numbers, \
 missing, sample_weight, solver, tol, max_iter
         As in :class:`~drlogit.DRLogisticRegression`.
+    max_time : float, optional
+        Limit in seconds for all fits.  No other radius is begun then, and the last one has the best
+        certified point so far.
     warm_start : bool
         Whether each fit starts where the ones before lead to.
     callback : callable, optional
@@ -236,7 +243,7 @@ missing, sample_weight, solver, tol, max_iter
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
-        Some gaps are larger than ``tol``.
+        Some gaps are larger than ``tol``, or some radii were not reached within ``max_time``.
 
     Examples
     --------
@@ -251,6 +258,7 @@ missing, sample_weight, solver, tol, max_iter
     >>> bool((path.gaps <= 1e-6).all())
     True
     """
+    stop = Stop(max_time)
     learner, data, problem = _posed(
         X, y, sample_weight, kappa, norm=norm, fit_intercept=fit_intercept,
         feature_costs=feature_costs, categories=categories, bounds=bounds,
@@ -264,22 +272,29 @@ missing, sample_weight, solver, tol, max_iter
         radii = check_radii(epsilons)
     results = []
     fits = solve_radii(
-        problem, radii, warm_start=warm_start, solver=solver, tol=tol, max_iter=max_iter
+        problem, radii, warm_start=warm_start, solver=solver, tol=tol, max_iter=max_iter, stop=stop
     )
-    for radius, result in zip(radii, fits, strict=True):
+    for radius, result in zip(radii, fits, strict=False):  # fewer, if the time is up
         coef, intercept = data.reported(result.coef, result.intercept, float(radius))
         results.append(replace(result, coef=coef, intercept=intercept))
         if callback is not None:
             callback(results[-1])
-    capped = any(result.status is Status.MAX_ITER for result in results)
+    limits = (each.status for each in results if "MAX" in each.status.name)
     warn_about_gaps(
         "regularization_path",
         [result.gap for result in results],
         tol,
-        Status.MAX_ITER if capped else Status.STALLED,
+        next(limits, Status.STALLED),
     )
+    if len(results) < radii.size:
+        warnings.warn(
+            f"regularization_path reached {len(results)} of {radii.size} radii within "
+            f"max_time={max_time:g} seconds.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
     return RegularizationPath(
-        epsilons=radii,
+        epsilons=radii[: len(results)],
         coefs=np.array([result.coef for result in results]),
         intercepts=np.array([result.intercept for result in results]),
         lambdas=np.array([result.lam for result in results]),

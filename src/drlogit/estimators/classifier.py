@@ -15,6 +15,7 @@ from ..problem.label_costs import can_flip, flips_in_words, kappa_text
 from ..problem.norms import NormName
 from ..problem.problem import Problem
 from ..problem.result import Result
+from ..problem.stopping import Stop
 from .robust_classifier import RobustLinearClassifier
 from .tables.encoding import Fill
 from .training_data import TrainingData
@@ -80,6 +81,9 @@ class DRLogisticRegression(RobustLinearClassifier):
         Wanted duality gap, absolute, in nats of log-loss.
     max_iter : int, optional
         Limit on iterations; None for the solver's own.
+    max_time : float, optional
+        Limit in seconds, counted from the call and looked at between iterations; None for none.
+        The best certified point so far is kept, with a ``ConvergenceWarning``.
     class_weight : dict or "balanced", optional
         Weights of the classes, which multiply those of the samples; ``"balanced"`` gives every
         class the same total weight.
@@ -172,6 +176,7 @@ class DRLogisticRegression(RobustLinearClassifier):
         solver: SolverName = "auto",
         tol: float = 1e-6,
         max_iter: int | None = None,
+        max_time: float | None = None,
         class_weight: Mapping[Any, float] | str | None = None,
         label_noise: Any = None,
         warm_start: bool = False,
@@ -191,6 +196,7 @@ class DRLogisticRegression(RobustLinearClassifier):
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
+        self.max_time = max_time
         self.class_weight = class_weight
         self.label_noise = label_noise
         self.warm_start = warm_start
@@ -235,21 +241,35 @@ class DRLogisticRegression(RobustLinearClassifier):
             not penalised.
         UnscaledDataWarning
             Some columns vary by orders of magnitude more than others, and no costs are stated.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            The fit was interrupted (Ctrl-C).  Once iterations have begun the estimator is fitted
+            all the same, with the best certified point so far; a second interrupt aborts at once.
         """
         if isinstance(self.epsilon, str) and self.epsilon != "auto":
             raise ValueError(f"epsilon must be a number >= 0 or 'auto', got {self.epsilon!r}")
+        stop = Stop(self.max_time, keeps=True)
         with self._unless_it_fails():
-            self._fit(X, y, sample_weight, self.kappa if kappa is None else kappa)
+            self._fit(X, y, sample_weight, self.kappa if kappa is None else kappa, stop)
+        if stop.interrupted:  # whoever called us is to stop as well: a search, a pipeline, a script
+            raise KeyboardInterrupt(
+                f"{type(self).__name__} was interrupted. It is fitted with the best certified "
+                f"point so far; the gap is {self.dual_gap_[0]:.2e} nats"
+            )
         return self
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, kappa: Any) -> None:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, kappa: Any, stop: Stop) -> None:
         data = self._check_data(X, y, sample_weight, kappa)
         epsilon = 1.0 if isinstance(self.epsilon, str) else self.epsilon
         problem = data.pose(epsilon, kappa, self.n_jobs)
         self._advise(problem.rows, robust=epsilon > 0.0)
         if self.epsilon == "auto":
             problem = problem.with_radius(suggested_radius(problem))
-        constant = self._fit_problem(data, problem, verbose=self.verbose, start=self._start(data))
+        constant = self._fit_problem(
+            data, problem, stop, verbose=self.verbose, start=self._start(data)
+        )
         if self.epsilon == "auto" and not constant:
             self._warn_about_flips(problem)
 

@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.parallel import Parallel, delayed
 
 from ..fitting.critical_radius import largest_radius
+from ..fitting.forecast import announce
 from ..fitting.paths import (
     check_count,
     check_kappas,
@@ -29,6 +31,7 @@ from ..problem.label_costs import as_stated, scaled_costs
 from ..problem.norms import NormName
 from ..problem.problem import Problem
 from ..problem.result import Status
+from ..problem.stopping import Stop
 from ..rows.arrays import FloatArray, IndexArray, is_dask
 from ..rows.chunks import in_memory
 from .classifier import DRLogisticRegression
@@ -87,6 +90,10 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
     norm, fit_intercept, feature_costs, categories, bounds, categorical_features, numbers, \
 missing, solver, tol, max_iter, class_weight, label_noise
         As in :class:`DRLogisticRegression`.
+    max_time : float, optional
+        Limit in seconds for the whole search, a share of which is left to the last fit.  Then the
+        choice is by the folds that are complete (``n_splits_``), or by what the first one has
+        scored so far, with a ``ConvergenceWarning``.
     n_jobs : int, optional
         How many folds to work on at a time.
     verbose : int
@@ -142,7 +149,7 @@ missing, solver, tol, max_iter, class_weight, label_noise
 
     _if_constant = "No smaller radius scored better on the folds."
 
-    #: Told how many folds are done, of how many.
+    #: Told how many folds are done, of how many; and what they will take, by its method ``say``.
     _on_fold: Callable[[int, int], None] | None = None
 
     def __init__(
@@ -167,6 +174,7 @@ missing, solver, tol, max_iter, class_weight, label_noise
         solver: SolverName = "auto",
         tol: float = 1e-6,
         max_iter: int | None = None,
+        max_time: float | None = None,
         class_weight: Mapping[Any, float] | str | None = None,
         label_noise: Any = None,
         n_jobs: int | None = None,
@@ -191,6 +199,7 @@ missing, solver, tol, max_iter, class_weight, label_noise
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
+        self.max_time = max_time
         self.class_weight = class_weight
         self.label_noise = label_noise
         self.n_jobs = n_jobs
@@ -230,7 +239,7 @@ missing, solver, tol, max_iter, class_weight, label_noise
         Warns
         -----
         sklearn.exceptions.ConvergenceWarning
-            Duality gaps are larger than ``tol``.
+            Duality gaps are larger than ``tol``, or ``max_time`` ended the search.
         UserWarning
             The model chosen is constant, or scores still rise at the end of the radii given; and
             as in :meth:`DRLogisticRegression.fit`.
@@ -244,6 +253,7 @@ missing, solver, tol, max_iter, class_weight, label_noise
     def _fit(self, X: Any, y: Any, sample_weight: Any, kappa: Any, groups: Any) -> None:
         from sklearn.model_selection import check_cv  # takes a tenth of a second to import
 
+        stop = Stop(self.max_time)
         if is_dask(X) and not hasattr(X, "chunks"):
             raise TypeError(
                 f"DRLogisticRegressionCV takes Dask arrays, got a Dask {type(X).__name__}; pass "
@@ -277,7 +287,13 @@ missing, solver, tol, max_iter, class_weight, label_noise
         raw = is_table(X) and not matrix and not is_dask(given.X)
         weights = None if sample_weight is None else np.asarray(sample_weight)
         samples = X if raw else given.X, given.y, weights, given.kappa
-        found = self._run_folds(scorer, samples, splits, kappas, epsilons, from_largest=counted)
+        fits = len(splits) * sum(radii.size for radii in epsilons)
+        announce(problem, self._on_fold, self.verbose, fits)
+        of_folds = stop.sooner(1.0 - self.refit / (len(splits) + 1.0))
+        found = self._run_folds(
+            scorer, samples, splits, kappas, epsilons, of_folds, from_largest=counted
+        )
+        found = self._scored(found)
         self.cv_results_ = tabulate(kappas, epsilons, found, factors=given.kappa is not None)
         self.best_index_ = choose(
             self.cv_results_, self.n_splits_, one_standard_error=self.one_standard_error
@@ -303,7 +319,27 @@ missing, solver, tol, max_iter, class_weight, label_noise
         self.kappa_ = as_stated(chosen.cost, self.classes_)
         if self.refit:
             # From nothing, so that the model is exactly that of a fit with these parameters.
-            self._fit_problem(given, chosen, verbose=max(self.verbose - 1, 0))
+            self._fit_problem(given, chosen, stop, verbose=max(self.verbose - 1, 0))
+
+    def _scored(self, found: FloatArray) -> FloatArray:
+        """The folds in which all pairs were scored in time, or the one that got furthest."""
+        late = np.isnan(found[:, -1])  # gaps of fits that were not made, or not to the end
+        whole = found[~late.any(axis=1)]
+        if late.all():
+            raise TimeoutError(
+                f"max_time={self.max_time:g} seconds ended the search before any fit was done: "
+                "allow more time, or choose epsilon and kappa yourself"
+            )
+        if len(whole) < len(found):
+            some = "" if len(whole) else f", {np.sum(~late, axis=1).max()} pairs of the first one"
+            warnings.warn(
+                f"{type(self).__name__} stopped at max_time: the choice is by "
+                f"{len(whole)} of {len(found)} folds{some}.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+            self.n_splits_ = max(len(whole), 1)
+        return whole if len(whole) else found[[np.argmin(late.sum(axis=1))]]
 
     def _scorer(self) -> Callable[..., float]:
         if self.scoring is None:
@@ -346,6 +382,7 @@ missing, solver, tol, max_iter, class_weight, label_noise
         splits: list[tuple[IndexArray, IndexArray]],
         kappas: FloatArray,
         epsilons: list[FloatArray],
+        stop: Stop,
         *,
         from_largest: bool,
     ) -> FloatArray:
@@ -356,7 +393,7 @@ missing, solver, tol, max_iter, class_weight, label_noise
         # Nobody sees these fits.
         controls = {
             "solver": self.solver, "tol": max(self.tol, FOLD_TOL), "max_iter": self.max_iter,
-            "judged": False,
+            "judged": False, "stop": stop,
         }  # fmt: skip
         running = Parallel(n_jobs=self.n_jobs, return_as="generator", verbose=self.verbose)(
             delayed(score_fold)(

@@ -15,8 +15,10 @@ from ..fitting.paths import solve_radii
 from ..problem.classes import ClassProblem
 from ..problem.label_costs import scaled_costs
 from ..problem.problem import Problem
+from ..problem.result import Status
 from ..rows.arrays import FloatArray, IndexArray, Matrix, is_dask
 from ..rows.chunks import in_memory
+from ..rows.threads import one_blas_thread
 from .robust_classifier import RobustLinearClassifier
 from .tables.frames import rows_of
 from .training_data import matrix_of
@@ -41,9 +43,12 @@ def _fits(
         yield *constant, 0.0, 0, 0.0
         radii = radii[1:]
     for fit in solve_radii(problem, radii, kappa, **controls):
+        if fit.status is Status.MAX_TIME:
+            return
         yield fit.coef, fit.intercept, fit.solve_time, fit.n_iter, fit.gap
 
 
+@one_blas_thread
 def score_fold(
     learner: RobustLinearClassifier,
     samples: tuple[Any, ...],
@@ -60,7 +65,8 @@ def score_fold(
 
     ``samples`` are X, y, weights and flip costs, of which ``split`` says where to learn and where
     to score.  The ``learner`` learns levels, fills, standard deviations and bounds from the former.
-    Returns scores, seconds in the solver, iterations and gaps, a column for each pair.
+    Returns scores, seconds in the solver, iterations and gaps, a column for each pair; NaN for
+    those whose fits were not done in time.
     """
     learner = copy.copy(learner)  # others may be at work with the same one
     (X, y, weights, _), (train, test) = samples, split
@@ -80,7 +86,9 @@ def score_fold(
     classifier = type(learner)()  # of the matrix, not of the table
     classifier.classes_, classifier.n_features_in_ = learner.classes_, X.shape[1]
     found: list[tuple[float, ...]] = []
+    n_pairs = 0
     for kappa, radii in zip(kappas, epsilons, strict=True):
+        n_pairs += radii.size
         fits = _fits(problem, radii, scaled_costs(unit, float(kappa)), from_largest, controls)
         for radius, (coef, intercept, seconds, n_iter, gap) in zip(radii, fits, strict=True):
             coef, intercept = training.reported(coef, intercept, float(radius))
@@ -88,6 +96,7 @@ def score_fold(
             classifier.intercept_ = np.atleast_1d(intercept)
             score = float(scorer(classifier, X, y, **score_params))
             found.append((score, seconds, n_iter, gap))
+        found += [(math.nan,) * 4] * (n_pairs - len(found))
     return np.array(found).T
 
 

@@ -29,6 +29,7 @@ from ..problem.label_costs import StatedKappa, as_stated, flip_costs, kappa_text
 from ..problem.norms import NormName
 from ..problem.problem import Problem
 from ..problem.result import Callback, Result
+from ..problem.stopping import Stop
 from ..rows.arrays import FloatArray, IndexArray, beyond_memory, is_dask
 from ..rows.checks import check_unmasked
 from ..rows.interface import Rows
@@ -59,6 +60,7 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     solver: SolverName
     tol: float
     max_iter: int | None
+    max_time: float | None
     class_weight: Mapping[Any, float] | str | None
     label_noise: Any
     n_jobs: int | None
@@ -76,7 +78,8 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     _if_constant = "Choose a smaller epsilon."
 
-    #: Told of every iteration, for who shows progress; not a parameter, and nothing for users.
+    #: Told of every iteration, to show progress, and what a long fit will take if it has a method
+    #: ``say``; not a parameter, and nothing for users.
     _callback: Callback | None = None
 
     def __sklearn_tags__(self) -> Any:
@@ -174,6 +177,7 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self,
         data: TrainingData,
         problem: Problem | ClassProblem,
+        stop: Stop,
         *,
         verbose: int,
         start: Result | None = None,
@@ -184,7 +188,7 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         """
         result = solve_problem(
             problem, solver=self.solver, tol=self.tol, max_iter=self.max_iter, start=start,
-            verbose=verbose, callback=self._callback,
+            verbose=verbose, callback=self._callback, stop=stop,
         )  # fmt: skip
         # One that was stopped may have got no further than that.
         model = problem.join(result.coef, result.intercept)

@@ -55,6 +55,7 @@ from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import State
 from ..rows.reductions import Max, Min, Sum
+from ..rows.threads import one_blas_thread
 from .null_model import null_model
 
 #: Relative difference up to which budgets count as the same.
@@ -65,6 +66,7 @@ _DIGITS = 1e-5
 _NOTHING = 1e-9
 
 
+@one_blas_thread
 def largest_radius(problem: Problem | ClassProblem) -> float:
     """The radius from which on the model of a problem is constant; its own ε plays no role."""
     if isinstance(problem, ClassProblem):
@@ -108,6 +110,7 @@ def _excess(kappa: float, typical: float) -> float:
     return max(1.0, kappa / typical) if math.isfinite(kappa) else 1.0
 
 
+@one_blas_thread
 def constant_model(problem: Problem | ClassProblem) -> tuple[Any, Any] | None:
     """Coefficients and intercept of the model from that radius on, at the problem's own ε.
 
@@ -121,10 +124,27 @@ def constant_model(problem: Problem | ClassProblem) -> tuple[Any, Any] | None:
 
 
 def _end_of_learning(budget: Callable[[float], float], low: float, high: float) -> float:
-    """Where ``ψ(s(ε)) > ε`` ends between two radii, by bisection."""
+    """Where ``ψ(s(ε)) > ε`` ends between two radii, to ``_DIGITS``.
+
+    Below the end ``log ψ/ε`` is nearly linear in ``log ε``: the line through the last two radii
+    says where it ends.  Above the end ψ may be ε, and says nothing.  Where the line leaves the
+    bracket, or after ten radii, bisection.
+    """
+    below: list[tuple[float, float]] = []
+    tried, guess = 0, max(0.25 * high, math.sqrt(low * high))
     while high > (1.0 + _DIGITS) * low:
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if _learns(budget, middle) else (low, middle)
+        ratio, tried = budget(guess) / guess, tried + 1
+        if ratio > 1.0 + _SAME:
+            low = guess
+            below = [*below[-1:], (math.log(guess), math.log(ratio))]
+        else:
+            high = guess
+        guess = math.sqrt(low * high)
+        if len(below) == 2 and tried < 10 and below[0][1] > below[1][1]:
+            (a, f), (b, g) = below
+            end = math.exp(b + g * (b - a) / (f - g))
+            around = [end * (1.0 + 0.4 * _DIGITS), end * (1.0 - 0.4 * _DIGITS)]
+            guess = next((each for each in around if low < each < high), guess)
     return high
 
 

@@ -19,6 +19,7 @@ from ..problem.classes import ClassProblem
 from ..problem.parameters import check_epsilon, check_kappa
 from ..problem.problem import Problem
 from ..problem.result import Result, Status
+from ..problem.stopping import Stop
 from ..rows.arrays import FloatArray
 from .solving import solve_problem
 
@@ -29,13 +30,19 @@ def solve_radii(
     kappa: Any = None,
     *,
     warm_start: bool = True,
+    stop: Stop,
     **controls: Any,
 ) -> Iterator[Result]:
-    """Results for the radii in the order given, each started from the one before."""
+    """Results for the radii in the order given, each started from the one before.
+
+    When the time is over no other fit begins.
+    """
     last: Result | None = None
     for epsilon in epsilons:
+        if last is not None and stop.late:
+            return
         here = problem.with_radius(float(epsilon), kappa)
-        last = solve_problem(here, start=last if warm_start else None, **controls)
+        last = solve_problem(here, start=last if warm_start else None, stop=stop, **controls)
         yield last
 
 

@@ -10,7 +10,6 @@ import math
 import numbers
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
@@ -23,10 +22,12 @@ from ..problem.classes import ClassProblem
 from ..problem.norms import Norm, NormName
 from ..problem.problem import Problem, build_problem
 from ..problem.result import Callback, Monitor, Result, Solution, Status
+from ..problem.stopping import Stop
 from ..rows.arrays import FloatArray
-from ..rows.threads import single_threaded_blas
+from ..rows.threads import one_blas_thread
 from .classes import build_class_problem, several_classes
 from .exact_zeros import with_exact_zeros
+from .forecast import announce
 
 #: What ``solver`` can be in a fit.
 SolverName: TypeAlias = Literal["auto", "interior-point", "lp-admm", "conic"]
@@ -64,6 +65,7 @@ def solve(
     solver: SolverName = "auto",
     tol: float = 1e-6,
     max_iter: int | None = None,
+    max_time: float | None = None,
     start: Result | None = None,
     callback: Callback | None = None,
     verbose: int = 0,
@@ -117,12 +119,15 @@ def solve(
         Wanted duality gap, absolute, in nats of log-loss; the same for every solver.
     max_iter : int, optional
         Limit on iterations; None for the solver's own.
+    max_time : float, optional
+        Limit in seconds, counted from the call and looked at between iterations; None for none.
+        The best certified point so far is returned, and the status says so.
     start : Result, optional
         An earlier result to start from, for these or other samples, radii, costs or norms.
     callback : callable, optional
         Called with an :class:`~drlogit.problem.result.Iterate` per iteration; True stops the run.
     verbose : int
-        Print a line per iteration if positive.
+        Print a line per iteration if positive, and before a long fit what it will take.
     n_jobs : int, optional
         Threads, each of which works on its share of the samples; -1 for as many as there are
         cores.  None for as many as pay: one per half a million entries of X, and no more than
@@ -133,10 +138,12 @@ def solve(
     Returns
     -------
     Result
-        Coefficients, objective, certified lower bound, gap, and how it ended.  Running out
-        of iterations is not an error: the best point is returned and the status says so.
+        Coefficients, objective, certified lower bound, gap, and how it ended.  Running out of
+        iterations or time is not an error, and neither is an interrupt (Ctrl-C) in the main thread:
+        the best point so far is returned and the status says so.  A second interrupt aborts.
     """
-    call = _Call(solver, tol, max_iter, start, callback, verbose, solver_options)
+    stop = Stop(max_time, keeps=True)
+    call = _Call(solver, tol, max_iter, start, callback, verbose, solver_options, stop)
     classes = several_classes(y)
     build = build_problem if classes is None else partial(build_class_problem, classes=classes)
     problem = build(
@@ -156,6 +163,7 @@ def solve_problem(
     start: Result | None = None,
     callback: Callback | None = None,
     verbose: int = 0,
+    stop: Stop | None = None,
     judged: bool = True,
     **solver_options: Any,
 ) -> Result:
@@ -166,7 +174,8 @@ def solve_problem(
     at the bound of the solver's own sums, without a dual point: the certificate of a small table
     takes as long as its fit.
     """
-    call = _Call(solver, tol, max_iter, start, callback, verbose, solver_options, judged)
+    stop = stop or Stop()
+    call = _Call(solver, tol, max_iter, start, callback, verbose, solver_options, stop, judged)
     return call.run(problem)
 
 
@@ -184,6 +193,7 @@ def solve_subproblem(
     solver: str = "lp-admm",
     tol: float = 1e-6,
     max_iter: int | None = None,
+    max_time: float | None = None,
     start: Result | None = None,
     callback: Callback | None = None,
     verbose: int = 0,
@@ -198,7 +208,10 @@ def solve_subproblem(
     """
     if not _is_real(lam) or not (math.isfinite(lam) and lam >= 0.0):
         raise ValueError(f"lam must be finite and >= 0, got {lam!r}")
-    call = _Call(solver, tol, max_iter, start, callback, verbose, solver_options, lam=float(lam))
+    stop = Stop(max_time, keeps=True)
+    call = _Call(
+        solver, tol, max_iter, start, callback, verbose, solver_options, stop, lam=float(lam)
+    )
     problem = build_problem(
         X, y, epsilon=epsilon, kappa=kappa, norm=norm, fit_intercept=fit_intercept,
         feature_costs=feature_costs, sample_weight=sample_weight, n_jobs=n_jobs,
@@ -222,6 +235,7 @@ class _Call:
     callback: Callback | None
     verbose: int
     options: dict[str, Any]
+    stop: Stop
     judged: bool = True
     lam: float | None = None
     started: float = field(default_factory=time.perf_counter)
@@ -252,9 +266,11 @@ class _Call:
             options["start"] = self.start
         if self.lam is not None:
             options["lam"] = self.lam
+        if self.name in ("auto", "interior-point"):
+            announce(problem, self.callback, self.verbose)
         setup_time = time.perf_counter() - self.started
-        monitor = Monitor(self.callback, self.verbose)
-        with _cores_for_blocks(problem):
+        monitor = Monitor(self.callback, self.verbose, self.stop)
+        with one_blas_thread, self.stop.listening():
             solution = function(problem, tol=self.tol, monitor=monitor, **options)
             # What is certified is what is returned: coefficients of the features as given.
             coef, intercept = problem.split(solution.coefficients)
@@ -263,7 +279,10 @@ class _Call:
             if self.lam is None:
                 moved = with_exact_zeros(problem, returned, certificate, self.tol)
                 coef, intercept, certificate = moved or (coef, intercept, certificate)
-        status = solution.status.judged(certificate.gap, self.tol)
+        ended = solution.status
+        if ended is Status.STOPPED and monitor.ended is not None:
+            ended = monitor.ended
+        status = ended.judged(certificate.gap, self.tol)
         result = Result(
             coef=coef,
             intercept=intercept,
@@ -283,6 +302,7 @@ class _Call:
         )
         early = status in (Status.MAX_ITER, Status.STALLED, Status.FAILED) and self.max_iter is None
         misled = self.start is not None and (early or status is Status.UNPROVEN)
+        misled = misled and not (self.stop.late or self.stop.interrupted)
         if misled and self.lam is None:  # perhaps: not every solver notices
             other = replace(self, start=None).run(problem)
             return other if other.gap < result.gap else result
@@ -318,19 +338,6 @@ class _Call:
             raise ValueError(f"solver must be {names} for {special}, got {self.name!r}")
         found: Callable[..., Solution] = getattr(import_module(module, __package__), function)
         return found
-
-
-#: Samples up to which BLAS may factor an N×N matrix in threads: OpenBLAS 0.3.30, which comes with
-#: SciPy 1.17, ends the process with a segmentation fault when it does so with 16,000.
-_THREADED_FACTOR = 6000
-
-
-def _cores_for_blocks(problem: Problem | ClassProblem) -> AbstractContextManager[None]:
-    """Keep BLAS from using cores that blocks need, or where several cores make it slower."""
-    rows = problem.rows
-    if rows.n_samples < rows.n_columns and rows.n_samples <= _THREADED_FACTOR:
-        return nullcontext()  # one block, whose large products are BLAS's own business
-    return single_threaded_blas(rows.n_nonzeros, rows.n_columns)
 
 
 def _is_real(value: Any) -> bool:

@@ -49,6 +49,7 @@ from ..rows.arrays import FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.interface import State
 from ..rows.reductions import Sum
+from ..rows.threads import one_blas_thread
 from ..starts.sample import places
 from .null_model import constant_model, null_model
 from .solving import solve_problem
@@ -60,6 +61,7 @@ Effective: TypeAlias = Callable[[FloatArray], FloatArray]
 _CHUNK = 64
 
 
+@one_blas_thread
 def suggested_radius(
     problem: Problem | ClassProblem,
     confidence: float = 0.95,

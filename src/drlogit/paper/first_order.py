@@ -40,7 +40,7 @@ from ..problem.problem import Problem
 from ..problem.result import Monitor, Result, Status
 from ..rows.arrays import FloatArray
 from ..rows.interface import State
-from ..rows.threads import single_threaded_blas
+from ..rows.threads import one_blas_thread
 from .admm import AdmmStart, BetaStep, check_penalty
 from .ball_qp import InnerSolver
 from .fixed_lambda import FixedLambdaStep, cut_of
@@ -180,7 +180,7 @@ def framework(
     if problem.epsilon == 0.0:
         raise ValueError("epsilon must be > 0: at 0 there is no bound on λ to search within, got 0")
     recorder = _Recorder(problem, callback, keep_vectors)
-    with single_threaded_blas(problem.rows.n_nonzeros, problem.rows.n_columns):
+    with one_blas_thread:
         if variant == "sound":
             first = None if start is None else starting_point(problem, start, random_state, rho)
             solution = lambda_search(

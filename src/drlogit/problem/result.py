@@ -22,6 +22,7 @@ from ..rows.chunks import digest_of_features, digest_of_samples, in_memory
 from .dual_point import DualPoint
 from .parameters import ADMITTED
 from .proof import Proof, save_proof
+from .stopping import Stop
 from .transport import Ball
 
 
@@ -30,6 +31,8 @@ class Status(enum.Enum):
 
     OPTIMAL = "optimal: the certified duality gap is within tol"
     MAX_ITER = "stopped at max_iter before the duality gap was within tol"
+    MAX_TIME = "stopped at max_time before the duality gap was within tol"
+    INTERRUPTED = "was interrupted before the duality gap was within tol"
     STALLED = "stopped because no further progress was possible in floating point"
     UNPROVEN = "ended by its own stopping rule, but the certified duality gap is above tol"
     STOPPED = "stopped by the callback"
@@ -55,8 +58,8 @@ class Status(enum.Enum):
     @property
     def remedy(self) -> str:
         """What to do about a gap that is too large."""
-        more = "max_iter, or " if self is Status.MAX_ITER else ""
-        return f"Raise {more}tol if that gap is small enough for you."
+        limit = {Status.MAX_ITER: "max_iter, or ", Status.MAX_TIME: "max_time, or "}
+        return f"Raise {limit.get(self, '')}tol if that gap is small enough for you."
 
 
 #: A lower bound, or how to work it out.
@@ -127,11 +130,17 @@ class Trace:
 
 
 class Monitor:
-    """Passes iterates on to trace, table and callback, and stops the clock meanwhile."""
+    """Passes iterates on to trace, table and callback, and stops the clock meanwhile.
 
-    def __init__(self, callback: Callback | None = None, verbose: int = 0) -> None:
+    ``ended`` says why a run was told to end: by the callback, or by ``stop``.
+    """
+
+    def __init__(
+        self, callback: Callback | None = None, verbose: int = 0, stop: Stop | None = None
+    ) -> None:
         self.trace = Trace()
-        self.stopped = False
+        self.ended: Status | None = None
+        self.stop = stop or Stop()
         self._callback = callback
         self._verbose = verbose
         self._started = time.perf_counter()
@@ -156,7 +165,7 @@ class Monitor:
         better_bound: Callable[[], float] | None = None,
         **extra: float,
     ) -> bool:
-        """Record one iteration; True if the callback wants to stop.
+        """Record one iteration; True if the run is to end here.
 
         ``better_bound`` computes a bound above ``dual_objective`` if a callback asks for it.
         """
@@ -165,15 +174,25 @@ class Monitor:
         iterate = Iterate(n_iter, objective, dual_objective, lam, elapsed, extra)
         self.trace.iterates.append(iterate)
         if self._callback is None and not self._verbose:
-            return False
+            return self._over()
         iterate.bound = dual_objective if better_bound is None else better_bound
         if self._verbose:
             self._print(iterate)
         if self._callback is not None:
-            self.stopped = self._callback(iterate) is True or self.stopped
+            try:
+                if self._callback(iterate) is True:
+                    self.ended = Status.STOPPED
+            except KeyboardInterrupt:
+                self.stop.interrupt()
         iterate.settle(dual_objective)
         self._paused += time.perf_counter() - now
-        return self.stopped
+        return self._over()
+
+    def _over(self) -> bool:
+        if self.ended is None:
+            late = Status.MAX_TIME if self.stop.late else None
+            self.ended = Status.INTERRUPTED if self.stop.interrupted else late
+        return self.ended is not None
 
     def _print(self, it: Iterate) -> None:
         if len(self.trace) == 1:

@@ -28,6 +28,7 @@ from ..robustness.misclassification import (
 from ..robustness.subgroups import subgroup_risks
 from ..robustness.worst_case import WorstCase
 from ..rows.arrays import FloatArray
+from ..rows.threads import one_blas_thread
 
 #: Steps of the slider, beside the radii of the audit.
 _STEPS = 20
@@ -42,6 +43,7 @@ _LISTED_SAMPLES = 8
 _CURVE_POINTS = 60
 
 
+@one_blas_thread
 def audit_data(report: AuditOutcome) -> dict[str, Any]:
     """Everything that the page of an audit shows."""
     largest = report.epsilons[-1]

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..problem.label_costs import StatedKappa
 from ..rows.arrays import FloatArray, IndexArray
+from ..rows.threads import one_blas_thread
 from .adversary import Adversary
 from .audit_problem import audit_problem
 from .guarantees import Guarantee
@@ -147,6 +148,7 @@ def audit_problems(
     return {name: found[name] for name in models}, common
 
 
+@one_blas_thread
 def default_radii(audits: Iterable[Adversary]) -> tuple[float, ...]:
     """Radii for who names none: shares of what matters to these models, and those they know.
 
@@ -198,6 +200,7 @@ def _name(model: Any) -> str:
     return type(model).__name__
 
 
+@one_blas_thread
 def audit_model(
     name: str,
     audit: Adversary,

@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 
 from ..problem.norms import Norm
 from ..rows.arrays import FloatArray, IndexArray
+from ..rows.threads import one_blas_thread
 from .adversary import Adversary
 from .audit_problem import audit_problem
 from .breakpoints import Curve
@@ -82,16 +83,17 @@ sample_weight
         A named tuple ``(best, worst)``.  With ``bounds``, features may take any value between them:
         for whole numbers the true bounds can lie within these.
     """
-    audit = audit_problem(
-        model, X, y, epsilon=epsilon, kappa=kappa, norm=norm,
-        feature_costs=feature_costs, categories=categories, bounds=bounds, space=space,
-        sample_weight=sample_weight,
-    )  # fmt: skip
-    asked = Extremes(audit, metric_of(audit, "error"))
-    best, worst = (asked.end(sign, audit.problem.epsilon) for sign in (-1.0, 1.0))
-    found = MisclassificationBounds(best, worst)
-    found.exact = asked.is_exact(1.0)
-    return found
+    with one_blas_thread:
+        audit = audit_problem(
+            model, X, y, epsilon=epsilon, kappa=kappa, norm=norm,
+            feature_costs=feature_costs, categories=categories, bounds=bounds, space=space,
+            sample_weight=sample_weight,
+        )  # fmt: skip
+        asked = Extremes(audit, metric_of(audit, "error"))
+        best, worst = (asked.end(sign, audit.problem.epsilon) for sign in (-1.0, 1.0))
+        found = MisclassificationBounds(best, worst)
+        found.exact = asked.is_exact(1.0)
+        return found
 
 
 def worst_error(audit: Adversary, weights: FloatArray | None = None) -> Curve:

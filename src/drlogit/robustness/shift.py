@@ -29,6 +29,7 @@ from ..estimators.tables.frames import listed
 from ..problem.norms import Norm
 from ..rows.arrays import FloatArray, IndexArray, Matrix
 from ..rows.checks import check_features
+from ..rows.threads import one_blas_thread
 from .adversary import Adversary
 from .audit_problem import audit_problem, check_scores
 from .breakpoints import Curve
@@ -250,11 +251,12 @@ def shift(
     fit = own_fit(model)
     if epsilon is None and fit is not None:
         epsilon = fit.epsilon_
-    reference = audit_problem(
-        model, X_ref, y_ref, epsilon=epsilon or 0.0, kappa=kappa, norm=norm,
-        feature_costs=feature_costs, categories=categories, bounds=bounds, space=space,
-        sample_weight=None,
-    )  # fmt: skip
+    with one_blas_thread:
+        reference = audit_problem(
+            model, X_ref, y_ref, epsilon=epsilon or 0.0, kappa=kappa, norm=norm,
+            feature_costs=feature_costs, categories=categories, bounds=bounds, space=space,
+            sample_weight=None,
+        )  # fmt: skip
     old = check_features(measure(model, X_ref, space, categories).X)
     new, scores = scored_rows(model, X_new, space, categories)
     declared = epsilon or None

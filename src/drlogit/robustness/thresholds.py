@@ -17,6 +17,7 @@ from scipy.special import expit
 
 from ..problem.norms import Norm
 from ..rows.arrays import FloatArray, IndexArray
+from ..rows.threads import one_blas_thread
 from .adversary import Adversary
 from .audit_problem import audit_problem
 from .extremes import Extremes
@@ -124,11 +125,12 @@ def choose_threshold(
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}")
     if costs is None and not 0.0 < stated[0] < 1.0:
         raise ValueError(f"max_fpr and min_precision must lie between 0 and 1, got {stated[0]!r}")
-    audit = audit_problem(
-        model, X, y, epsilon=radius_of_fit(model) if epsilon is None else epsilon, kappa=kappa,
-        norm=norm, feature_costs=feature_costs, categories=categories, bounds=bounds, space=space,
-        sample_weight=sample_weight,
-    )  # fmt: skip
+    with one_blas_thread:
+        audit = audit_problem(
+            model, X, y, epsilon=radius_of_fit(model) if epsilon is None else epsilon, kappa=kappa,
+            norm=norm, feature_costs=feature_costs, categories=categories, bounds=bounds,
+            space=space, sample_weight=sample_weight,
+        )  # fmt: skip
     if len(audit.classes) > 2:
         raise ValueError(f"a threshold is for two classes, and this model has {len(audit.classes)}")
     if audit.measured.fit is not None and audit.measured.fit.label_noise_ is not None:

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
+from ..rows.threads import one_blas_thread
 from .adversary import Adversary
 
 #: Fewer rows than this, or fewer rows of the rare labels, have no approximate limit.
@@ -48,6 +49,7 @@ def own_lambda(audit: Adversary) -> float | None:
     return max(fit.result_.lam, audit.sensitivity) if same else None
 
 
+@one_blas_thread
 def best_prices(audit: Adversary, rows: IndexArray) -> tuple[float, float]:
     """λ and γ that are best for these rows: what the last that ε pays for gains per cost."""
     epsilon, share = audit.problem.epsilon, np.zeros_like(audit.weights)
@@ -108,6 +110,7 @@ class PricedRows:
     largest_weight: float | None = None  # of any row of the population, in the unit of the weights
 
     @classmethod
+    @one_blas_thread
     def of(cls, audit: Adversary, lam: float, gamma: float) -> PricedRows:
         """The rows of an audit."""
         d, found, epsilon = audit.costs_to_err, audit.breakpoints, audit.problem.epsilon

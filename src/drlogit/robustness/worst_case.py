@@ -20,6 +20,7 @@ from ..problem.label_costs import StatedKappa, flips_in_words
 from ..problem.norms import Norm
 from ..problem.parameters import check_epsilon
 from ..rows.arrays import FloatArray
+from ..rows.threads import one_blas_thread
 from .audit_problem import audit_problem
 from .extremes import Extremes
 from .feature_risk import allowed_at
@@ -149,10 +150,11 @@ def worst_case(
         ``.value``, ``.best``, ``.nominal``; ``str()`` says it in words.
     """
     epsilon = check_epsilon(radius_of_fit(model) if epsilon is None else epsilon)
-    audit = audit_problem(
-        model, X, y, epsilon=epsilon, kappa=kappa, norm=norm, feature_costs=feature_costs,
-        categories=categories, bounds=bounds, space=space, sample_weight=sample_weight,
-    )  # fmt: skip
+    with one_blas_thread:
+        audit = audit_problem(
+            model, X, y, epsilon=epsilon, kappa=kappa, norm=norm, feature_costs=feature_costs,
+            categories=categories, bounds=bounds, space=space, sample_weight=sample_weight,
+        )  # fmt: skip
     asked = Extremes(audit, metric_of(audit, metric, threshold))
     return with_groups(asked, epsilon, subgroups(groups, X, audit.weights.size))
 
@@ -279,12 +281,13 @@ def worst_case_loss(
     float
         Expected log-loss in nats.
     """
-    audit = audit_problem(
-        model, X, y, epsilon=epsilon, kappa=kappa, norm=norm,
-        feature_costs=feature_costs, categories=categories, bounds=bounds, space=space,
-        sample_weight=sample_weight,
-    )  # fmt: skip
-    return Extremes(audit, metric_of(audit, "log_loss")).end(1.0, audit.problem.epsilon)
+    with one_blas_thread:
+        audit = audit_problem(
+            model, X, y, epsilon=epsilon, kappa=kappa, norm=norm,
+            feature_costs=feature_costs, categories=categories, bounds=bounds, space=space,
+            sample_weight=sample_weight,
+        )  # fmt: skip
+        return Extremes(audit, metric_of(audit, "log_loss")).end(1.0, audit.problem.epsilon)
 
 
 @dataclass(frozen=True)
@@ -360,10 +363,11 @@ sample_weight
     """
     if not math.isfinite(limit):
         raise ValueError(f"limit must be a finite number, got {limit!r}")
-    audit = audit_problem(
-        model, X, y, epsilon=0.0, kappa=kappa, norm=norm, feature_costs=feature_costs,
-        categories=categories, bounds=bounds, space=space, sample_weight=sample_weight,
-    )  # fmt: skip
+    with one_blas_thread:
+        audit = audit_problem(
+            model, X, y, epsilon=0.0, kappa=kappa, norm=norm, feature_costs=feature_costs,
+            categories=categories, bounds=bounds, space=space, sample_weight=sample_weight,
+        )  # fmt: skip
     asked = Extremes(audit, metric_of(audit, metric, threshold))
     sign = asked.metric.worst_sign
     if asked.metric.name == "calibration":

@@ -31,6 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..problem.norms import Norm
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.checks import check_features
+from ..rows.threads import one_blas_thread
 from .adversary import Adversary
 from .audit_problem import audit_problem
 from .extremes import Extremes
@@ -166,11 +167,12 @@ sample_weight
     """
     if not isinstance(tol, numbers.Real) or isinstance(tol, bool) or not 0.0 < tol < math.inf:
         raise ValueError(f"tol must be finite and > 0, got {tol!r}")
-    audit = audit_problem(
-        model, X, y, epsilon=epsilon, kappa=kappa, norm=norm,
-        feature_costs=feature_costs, categories=categories, bounds=bounds, space=space,
-        sample_weight=sample_weight,
-    )  # fmt: skip
+    with one_blas_thread:
+        audit = audit_problem(
+            model, X, y, epsilon=epsilon, kappa=kappa, norm=norm,
+            feature_costs=feature_costs, categories=categories, bounds=bounds, space=space,
+            sample_weight=sample_weight,
+        )  # fmt: skip
     asked = Extremes(audit, metric_of(audit, metric, threshold))
     if asked.metric.name == "log_loss":
         return _of_log_loss(audit, float(tol))

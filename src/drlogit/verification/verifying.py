@@ -21,6 +21,7 @@ from ..robustness.measured_model import measure
 from ..rows import chunks
 from ..rows.checks import TOO_LARGE, check_weights
 from ..rows.chunks import in_memory
+from ..rows.threads import one_blas_thread
 from .classes import class_lower_bound, class_upper_bound
 from .lower import admits, lower_bound
 from .samples import samples_of
@@ -59,6 +60,7 @@ class Verification:
         return self.ok
 
 
+@one_blas_thread
 def verify(
     model: Any,
     X: Any,

@@ -1,0 +1,81 @@
+"""What a long fit will take, said before it begins.
+
+An iteration of the interior point forms a matrix and factors it.  With 25 iterations (many), fits
+of dense data with two classes, with 8 to 20 classes and with more columns than rows took .4 to 2.1
+times as long as said here; sparse data with more columns than rows took .6 times as long.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ..engine.wide import FACTOR_LIMIT, is_wide
+from ..problem.classes import ClassProblem
+from ..problem.problem import Problem
+from ..rows.threads import one_blas_thread
+
+_ITERATIONS = 25
+
+#: Seconds up to which nothing is said, and multiplications that never take that long.
+_SHORT, _FEW = 5.0, 2e9
+
+#: How much slower products with sparse rows are.
+_SPARSE = 4.0
+
+
+def announce(problem: Problem | ClassProblem, watcher: Any, verbose: int, fits: int = 1) -> None:
+    """Say what a long fit will take: to a watcher that has a method ``say``, or in print."""
+    say = print if verbose else getattr(watcher, "say", None)
+    ahead = None if say is None else forecast(problem)
+    if say is not None and ahead is not None:
+        say(ahead if fits == 1 else f"{fits} fits, of which one alone: {ahead}")
+
+
+def forecast(problem: Problem | ClassProblem) -> str | None:
+    """One line about sizes, method, time and memory of a fit; None if it is short."""
+    rows, classes = problem.rows, ""
+    N, n = rows.n_samples, rows.n_columns
+    slower = 1.0 if 2 * rows.n_nonzeros >= N * n else _SPARSE
+    gram = slower * rows.n_nonzeros * (rows.n_nonzeros / N)
+    if isinstance(problem, ClassProblem):
+        K = problem.n_classes
+        size, pairs, classes = (K - 1) * n, K * (K - 1) / 2.0, f", {K} classes"
+        each = pairs * gram + size**3 / 3.0
+        kept = 2.0 * size**2 + pairs * n**2 + 10.0 * N * K
+    elif not is_wide(rows):
+        size, each, kept = n, gram + n**3 / 3.0, 3.0 * n**2 + 12.0 * N
+    else:  # blocks of so many samples are factored
+        size = min(N, FACTOR_LIMIT)
+        each, kept = slower * rows.n_nonzeros * size + N * size**2 / 3.0, 3.0 * size**2 + 10.0 * n
+    if _ITERATIONS * each < _FEW:
+        return None
+    seconds = _ITERATIONS * each / _multiplications_per_second()
+    if seconds < _SHORT:
+        return None
+    return (
+        f"{N} samples, {n} columns{classes}: the interior point with a {size} × {size} matrix will "
+        f"take about {_duration(seconds)} on an idle core, and {8e-9 * kept:.2g} GB beside the data"
+    )
+
+
+def _duration(seconds: float) -> str:
+    """To one digit: more is not known."""
+    units = {"hours": 3600.0, "minutes": 60.0, "seconds": 1.0}
+    name = next(name for name in units if seconds >= 2.0 * units[name])
+    return f"{float(f'{seconds / units[name]:.1g}'):.0f} {name}"
+
+
+@cache
+def _multiplications_per_second() -> float:
+    """Of BLAS, with an addition each, on one core; it takes some milliseconds to find out."""
+    A, times = np.ones((400, 400)), []
+    with one_blas_thread:
+        for _ in range(3):
+            started = time.process_time()
+            A @ A
+            times.append(time.process_time() - started)
+    return 2.0 * float(A.shape[0]) ** 3 / max(min(times), 1e-6)

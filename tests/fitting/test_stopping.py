@@ -1,0 +1,415 @@
+"""Time limits and interrupts: the best point so far, honestly certified."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
+
+import drlogit
+from drlogit import DRLogisticRegression, DRLogisticRegressionCV
+from drlogit.fitting import forecast as forecasts
+from drlogit.problem import stopping
+from drlogit.problem.problem import build_problem
+from drlogit.problem.result import Status
+
+BALL = {"epsilon": 0.05, "kappa": 1.0}
+
+
+class Clock:
+    """A time of our own: a second passes with every iteration that is reported."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def tick(self, _=None):
+        self.now += 1.0
+
+    def time(self):
+        return self.now
+
+    monotonic = time
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    found = Clock()
+    monkeypatch.setattr(stopping, "time", found)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def no_interrupt_before(monkeypatch):
+    monkeypatch.setattr(stopping.Stop, "_last", -math.inf)
+
+
+def interrupting(at, times=1):
+    """A callback that is met by Ctrl-C in iteration ``at``."""
+
+    def watch(iterate):
+        if iterate.n_iter == at:
+            for _ in range(times):
+                signal.raise_signal(signal.SIGINT)
+
+    return watch
+
+
+def numbers(n_samples=300, n_features=6, n_classes=2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_samples, n_features))
+    noise = rng.gumbel(size=(n_samples, n_classes))
+    return X, (X[:, :n_classes] + noise).argmax(axis=1)
+
+
+def grouped():
+    rng = np.random.default_rng(3)
+    levels = rng.integers(3, size=200)
+    X = np.column_stack([np.eye(3)[levels], rng.standard_normal(200)])
+    return X, (levels + X[:, 3] + rng.logistic(size=200) > 1.0).astype(int)
+
+
+PROBLEMS = {
+    "two classes": (numbers(), {}),
+    "labels beyond doubt": (numbers(), {"kappa": math.inf}),
+    "several classes": (numbers(n_classes=4), {}),
+    "categories": (grouped(), {"categories": [[0, 1, 2]]}),
+    "wide": (numbers(60, 700), {}),
+    "the paper's method": (numbers(), {"solver": "lp-admm"}),
+}
+
+
+def assert_honest(samples, options, result):
+    """The optimum, found without a limit, is between the bound and the objective."""
+    best = drlogit.solve(*samples, **{**BALL, **options, "solver": "auto"}, tol=1e-9)
+    assert result.objective >= best.dual_objective
+    assert result.dual_objective <= best.objective
+    assert result.gap == pytest.approx(result.objective - result.dual_objective)
+    assert result.gap > 1e-6
+    ball = {name: each for name, each in {**BALL, **options}.items() if name != "solver"}
+    worst = drlogit.worst_case_loss(result, *samples, **ball)
+    assert worst == pytest.approx(result.objective, abs=1e-9)
+    if result.dual is not None:  # early points of several classes and tables have only 0
+        assert drlogit.verify(result, *samples).ok
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_a_time_limit_returns_a_certified_point(name, clock):
+    samples, options = PROBLEMS[name]
+    result = drlogit.solve(*samples, **{**BALL, **options}, max_time=2.0, callback=clock.tick)
+    assert result.status is Status.MAX_TIME
+    assert "max_time" in str(result.status)
+    assert not result.converged
+    assert len(result.trace) == 2
+    assert_honest(samples, options, result)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_an_interrupt_returns_a_certified_point(name, capsys):
+    samples, options = PROBLEMS[name]
+    reported = drlogit.solve(*samples, **{**BALL, **options}).trace
+    at = reported.iterates[1].n_iter
+    result = drlogit.solve(*samples, **{**BALL, **options}, callback=interrupting(at))
+    assert result.status is Status.INTERRUPTED
+    assert len(result.trace) == 2
+    assert "Interrupt again to abort" in capsys.readouterr().err
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert_honest(samples, options, result)
+
+
+def test_what_is_proven_within_the_limit_is_optimal(clock):
+    samples, _ = PROBLEMS["two classes"]
+    result = drlogit.solve(*samples, **BALL, max_time=1e3, callback=clock.tick)
+    assert result.status is Status.OPTIMAL
+    last = result.trace.iterates[-1].n_iter
+    assert drlogit.solve(*samples, **BALL, callback=interrupting(last)).status is Status.OPTIMAL
+
+
+def test_many_samples_heed_the_limit_from_the_first_sample_of_them_on():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120_000, 8))
+    y = X[:, 0] + rng.logistic(size=len(X)) > 0.0
+    result = drlogit.solve(X, y, **BALL, max_time=1e-6)
+    assert result.status in (Status.MAX_TIME, Status.OPTIMAL)
+    assert result.dual_objective <= drlogit.solve(X, y, **BALL).objective
+
+
+def test_fixed_lambda_heeds_the_limit(clock):
+    X, y = numbers()
+    result = drlogit.solve_subproblem(X, y, lam=0.5, **BALL, max_time=2.0, callback=clock.tick)
+    assert result.status is Status.MAX_TIME
+
+
+def test_a_second_interrupt_aborts_at_once():
+    samples, _ = PROBLEMS["two classes"]
+    with pytest.raises(KeyboardInterrupt):
+        drlogit.solve(*samples, **BALL, callback=interrupting(2, times=2))
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_second_interrupt_aborts_a_loop_of_fits(clock):
+    samples, _ = PROBLEMS["two classes"]
+    assert not drlogit.solve(*samples, **BALL, callback=interrupting(2)).converged
+    with pytest.raises(KeyboardInterrupt):
+        drlogit.solve(*samples, **BALL, callback=interrupting(2))
+    clock.now += 10.0
+    assert not drlogit.solve(*samples, **BALL, callback=interrupting(2)).converged
+
+
+def test_handlers_of_others_stay():
+    """As those of a service, which shuts down in its own way."""
+    samples, _ = PROBLEMS["two classes"]
+    heard = []
+    before = signal.signal(signal.SIGINT, lambda *_: heard.append(1))
+    try:
+        assert drlogit.solve(*samples, **BALL, callback=interrupting(2)).converged
+        assert heard == [1]
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_other_threads_leave_signals_alone():
+    samples, _ = PROBLEMS["two classes"]
+    found = []
+    thread = threading.Thread(target=lambda: found.append(drlogit.solve(*samples, **BALL)))
+    thread.start()
+    thread.join()
+    assert found[0].converged
+
+
+def test_a_callback_may_raise_the_interrupt_itself():
+    def watch(iterate):
+        if iterate.n_iter == 2:
+            raise KeyboardInterrupt
+
+    samples, _ = PROBLEMS["two classes"]
+    assert drlogit.solve(*samples, **BALL, callback=watch).status is Status.INTERRUPTED
+
+
+# --- estimators -----------------------------------------------------------------------------
+
+
+def test_a_fit_that_runs_out_of_time_is_fitted_and_warns(clock):
+    X, y = numbers()
+    model = DRLogisticRegression(**BALL, max_time=2.0)
+    model._callback = clock.tick
+    with pytest.warns(ConvergenceWarning, match=r"stopped at max_time.* Raise max_time") as caught:
+        model.fit(X, y)
+    assert caught[0].filename == __file__
+    assert model.result_.status is Status.MAX_TIME
+    assert model.dual_gap_[0] > 1e-6
+    assert model.predict(X).shape == y.shape
+
+
+def test_an_interrupted_fit_is_fitted_and_the_interrupt_goes_on():
+    X, y = numbers()
+    model = DRLogisticRegression(**BALL)
+    model._callback = interrupting(2)
+    with (
+        pytest.warns(ConvergenceWarning, match="was interrupted"),
+        pytest.raises(KeyboardInterrupt, match=r"fitted with the best certified point.* nats"),
+    ):
+        model.fit(X, y)
+    assert model.result_.status is Status.INTERRUPTED
+    assert model.worst_case_loss_[0] < math.log(2.0)
+    assert model.predict(X).shape == y.shape
+
+
+def test_an_interrupt_ends_the_searches_of_others(monkeypatch):
+    """scikit-learn's searches go on after a fit that returns."""
+    X, y = numbers()
+    seen = []
+
+    def watch(iterate):
+        seen.append(iterate.n_iter)
+        if len(seen) == 2:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(DRLogisticRegression, "_callback", staticmethod(watch))
+    search = GridSearchCV(DRLogisticRegression(kappa=1.0), {"epsilon": [0.1, 0.05]}, cv=2)
+    with pytest.warns(ConvergenceWarning), pytest.raises(KeyboardInterrupt):
+        search.fit(X, y)
+    assert len(seen) == 2
+
+
+def test_an_interrupted_search_leaves_the_estimator_as_it_was():
+    X, y = numbers()
+
+    def scoring(*_):
+        signal.raise_signal(signal.SIGINT)
+
+    search = DRLogisticRegressionCV(3, [1.0], cv=2, scoring=scoring)
+    with pytest.raises(KeyboardInterrupt):
+        search.fit(X, y)
+    assert not hasattr(search, "coef_")
+
+
+def test_a_search_that_runs_out_of_time_chooses_by_the_folds_that_are_complete(clock):
+    X, y = numbers()
+    scored = []
+
+    def scoring(model, X, y):
+        scored.append(1)
+        clock.now += 1.0
+        return 0.0
+
+    # The folds have four fifths of eight seconds, which is enough for two of them.
+    search = DRLogisticRegressionCV([0.1, 0.05, 0.03], [1.0], cv=4, scoring=scoring, max_time=8.0)
+    with pytest.warns(ConvergenceWarning, match="by 2 of 4 folds"):
+        search.fit(X, y)
+    assert search.n_splits_ == 2
+    assert "split1_test_score" in search.cv_results_
+    assert "split2_test_score" not in search.cv_results_
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert search.result_.converged
+
+
+def test_a_search_with_less_than_a_fold_chooses_among_what_it_scored(clock):
+    X, y = numbers()
+
+    def scoring(model, X, y):
+        clock.now += 1.0
+        return clock.now  # the last one is the best
+
+    search = DRLogisticRegressionCV([0.3, 0.1, 0.03], [1.0], cv=4, scoring=scoring, max_time=2.5)
+    with pytest.warns(ConvergenceWarning, match=r"by 0 of 4 folds, 2 pairs"):
+        search.fit(X, y)
+    assert search.epsilon_ == 0.1
+    assert np.isnan(search.cv_results_["mean_test_score"]).tolist() == [False, False, True]
+
+
+def test_a_search_without_time_says_so():
+    X, y = numbers()
+    with pytest.raises(TimeoutError, match="before any fit was done"):
+        DRLogisticRegressionCV([0.3, 0.1], [1.0], cv=2, max_time=1e-9).fit(X, y)
+
+
+def test_a_path_ends_where_the_time_does(clock):
+    X, y = numbers()
+
+    def tick(_):
+        clock.now += 1.0
+
+    with pytest.warns(ConvergenceWarning, match="3 of 5 radii within max_time=3 seconds"):
+        path = drlogit.regularization_path(X, y, n_epsilons=5, max_time=3.0, callback=tick)
+    assert len(path) == len(path.coefs) == len(path.gaps) == 3
+    whole = drlogit.regularization_path(X, y, n_epsilons=5)
+    assert (path.epsilons == whole.epsilons[:3]).all()
+
+
+@pytest.mark.parametrize("wrong", [0, -1.0, math.nan, "1", True])
+def test_what_is_no_time(wrong):
+    X, y = numbers(40)
+    for fit in (
+        lambda: drlogit.solve(X, y, **BALL, max_time=wrong),
+        lambda: drlogit.solve_subproblem(X, y, lam=1.0, **BALL, max_time=wrong),
+        lambda: drlogit.regularization_path(X, y, max_time=wrong),
+        lambda: DRLogisticRegression(max_time=wrong).fit(X, y),
+        lambda: DRLogisticRegressionCV(max_time=wrong).fit(X, y),
+    ):
+        with pytest.raises(ValueError, match=r"max_time must be a number of seconds > 0 or None"):
+            fit()
+
+
+# --- what is said before a long fit ----------------------------------------------------------
+
+
+def test_a_long_fit_says_what_it_will_take(monkeypatch, capsys):
+    monkeypatch.setattr(forecasts, "_multiplications_per_second", lambda: 1e4)
+    monkeypatch.setattr(forecasts, "_FEW", 0.0)
+    X, y = numbers(200, 5, 3)
+    drlogit.solve(X, y, **BALL, verbose=1)
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first.startswith("200 samples, 6 columns, 3 classes: the interior point with a 12 × 12")
+    assert "seconds on an idle core" in first
+    assert "GB beside the data" in first
+    drlogit.solve(X, y, **BALL)
+    assert capsys.readouterr().out == ""
+
+
+def test_short_fits_say_nothing_and_longer_ones_more():
+    assert forecasts.forecast(build_problem(*numbers(300, 6), **BALL)) is None
+    times = [5.0, 44.0, 119.0, 121.0, 7300.0]
+    said = ["5 seconds", "40 seconds", "100 seconds", "2 minutes", "2 hours"]
+    assert [forecasts._duration(seconds) for seconds in times] == said
+
+
+# --- the command line ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def table(tmp_path):
+    X, y = numbers(500, 12, 6)
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
+    frame["y"] = y
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    return tmp_path
+
+
+#: Interrupts itself in the third iteration.
+SCRIPT = """
+import signal, sys
+
+from drlogit.problem import result
+report = result.Monitor.report
+def interrupted(self, n_iter, *rest, **more):
+    if n_iter == 2 and self._callback is not None:
+        signal.raise_signal(signal.SIGINT)
+    return report(self, n_iter, *rest, **more)
+result.Monitor.report = interrupted
+from drlogit.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_an_interrupted_command_writes_the_model_it_has(table):
+    words = ["fit", "data.csv", "--epsilon", "0.02", "-o", "model.json", "--proof", "proof.npz"]
+    run = subprocess.run(
+        [sys.executable, "-c", SCRIPT, *words], cwd=table, capture_output=True, text=True,
+        check=False, env={**os.environ},
+    )  # fmt: skip
+    assert run.returncode == 130, run.stderr
+    assert "Traceback" not in run.stderr
+    assert "was interrupted" in run.stderr
+    assert (table / "model.json").exists()
+    assert not (table / "proof.npz").exists()
+
+
+def test_time_limits_on_the_command_line(table, monkeypatch, capsys):
+    from drlogit import cli
+
+    monkeypatch.chdir(table)
+    assert cli.main("fit data.csv --max-time 0.001 -o model.json".split()) == cli.NOT_CONVERGED
+    assert "stopped at max_time" in capsys.readouterr().err
+    assert (table / "model.json").exists()
+    assert (
+        cli.main("path data.csv --max-time 0.001 --epsilons 0.3,0.2,0.1".split())
+        == cli.NOT_CONVERGED
+    )
+    assert "1 of 3 radii" in capsys.readouterr().err
+    assert cli.main("fit data.csv --max-time -3".split()) == cli.BAD_INPUT
+
+
+def test_progress_in_a_log_is_a_line_every_so_often(table, monkeypatch, capsys):
+    from drlogit import cli
+
+    monkeypatch.chdir(table)
+    monkeypatch.setattr("drlogit.cli.console._EVERY_IN_LOG", -1.0)
+    monkeypatch.setattr(forecasts, "_multiplications_per_second", lambda: 1e5)
+    monkeypatch.setattr(forecasts, "_FEW", 0.0)
+    cli.main("fit data.csv --epsilon 0.02 --tol 1e-3".split())
+    err = capsys.readouterr().err
+    lines = [line for line in err.splitlines() if line.startswith("fit: iteration ")]
+    assert len(lines) > 3
+    assert "\r" not in err
+    assert "6 classes: the interior point with a 65 × 65 matrix will take about" in err
+    cli.main("fit data.csv --epsilon 0.02 --tol 1e-3 --quiet -o model.json".split())
+    assert capsys.readouterr().err == ""
