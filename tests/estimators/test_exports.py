@@ -18,7 +18,8 @@ import drlogit
 from drlogit import DRLogisticRegression, DRLogisticRegressionCV
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore:.* is left out|most of column|class .* is almost never|none of .* rows:UserWarning"
+    "ignore:.* is left out|most of column|class .* is almost never:UserWarning",
+    "ignore:none of .* rows has a value|2 of 90 rows have no value:UserWarning",
 )
 
 N = 90

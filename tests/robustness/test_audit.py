@@ -95,6 +95,10 @@ def test_printed_report():
         "  row 0: label 1, margin 2, flipped from epsilon = 0.125",
         "labels that surprise the model most (the worst case leaves them alone):",
         "  row 3: label 0, margin -0.5",
+        "as things are:",
+        "  accuracy              75.0%",
+        "  recall by class       0 50.0%, 1 100.0%",
+        "  constant model        log-loss 0.6931, accuracy 50.0% (always 0)",
     ]
 
 
