@@ -11,20 +11,24 @@ from drlogit import cli
 README = Path(__file__).parent.parent / "README.md"
 BLOCKS = fenced.blocks(README)
 
-#: What README has a reader type, but for pip, which is tried when a release is made.
-COMMANDS = [
-    line
-    for language, text in BLOCKS
-    if language == "sh"
-    for line in text.splitlines()
-    if not line.startswith("pip ")
-]
+#: What README has a reader type.
+TYPED = [line for language, text in BLOCKS if language == "sh" for line in text.splitlines()]
+COMMANDS = [line for line in TYPED if not line.startswith("make ")]
+
+
+def test_a_clone_comes_first():
+    """Nothing that needs a released package does; make itself runs these tests."""
+    makefile = (README.parent / "Makefile").read_text(encoding="utf-8")
+    assert [line.split("#")[0].strip() for line in TYPED[:2]] == ["make demo", "make test"]
+    assert "\ndemo: " in makefile
+    assert "\ntest: " in makefile
+    assert not [line for line in TYPED if line.startswith("pip ")]
 
 
 def test_commands_run(tmp_path, monkeypatch, capsys):
     """In order and in one folder, as a reader would paste them."""
     monkeypatch.chdir(tmp_path)
-    assert {shlex.split(command)[1] for command in COMMANDS} >= {"demo", "fit", "predict", "audit"}
+    assert {shlex.split(command)[1] for command in COMMANDS} >= {"fit", "predict", "audit"}
     for command in COMMANDS:
         program, *arguments = shlex.split(command, comments=True)
         assert program == "drlogit"
