@@ -3,10 +3,10 @@
     python -m benchmarks.threshold_coverage [--fits 500] [CASE …]
 
 In every fit a robust model is fitted to 300 or 600 rows, and ``drlogit.choose_threshold`` is asked
-at 95 % about others, once with costs (a missed positive costs five false alarms) and once with a limit of
-the false positive rate.  The truth is the worst case at the chosen threshold, over the ball around
-a population of 30,000 rows.  Printed is how often the promise held, by how much it exceeded the
-truth (median), and the same for the usual threshold.
+at 95 % about others: once with costs (a missed positive costs five false alarms) and once with a
+limit of the false positive rate.  The truth is the worst case at the chosen threshold, over the
+ball around a population of 30,000 rows.  Printed is how often the promise held, by how much it
+exceeded the truth (median), and the same for the usual threshold.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ import numpy as np
 
 from ..problem.label_costs import StatedKappa, flips_in_words
 from ..rows.arrays import FloatArray, IndexArray
-from .breakpoints import Envelopes
+from .breakpoints import Hulls
 from .extremes import Extremes
 from .smooth_metrics import Smooth
 from .unseen_rows import LEAST_ROWS, betting_limit
@@ -158,7 +158,7 @@ def _ratio(
 
 
 def _limit(
-    asked: Extremes, part: Envelopes | Smooth, ends: tuple[float, float], choosing: IndexArray,
+    asked: Extremes, part: Hulls | Smooth, ends: tuple[float, float], choosing: IndexArray,
     judged: IndexArray, alpha: float,
 ) -> float:  # fmt: skip
     """The upper limit of ``γε + E[R_γ]`` from the rows that judge."""
