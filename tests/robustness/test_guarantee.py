@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 import drlogit
 from drlogit import guarantee
-from drlogit.robustness.unseen_rows import betting_limit, student_limit
+from drlogit.robustness.unseen_rows import approximate_limit, bounded_limit
 
 COEF, INTERCEPT = np.array([1.5, -1.0, 0.5]), 0.3
 
@@ -24,24 +24,154 @@ def draw(n, seed):
     return X, np.where(rng.random(n) < 1.0 / (1.0 + np.exp(-odds)), 1, -1)
 
 
+def at_least(held, confidence):
+    """Whether what held is not less than the confidence by more than three standard errors."""
+    return np.mean(held) >= confidence - 3.0 * math.sqrt(confidence * (1 - confidence) / len(held))
+
+
 @pytest.mark.parametrize("confidence", [0.8, 0.95])
 @pytest.mark.parametrize("share", [0.02, 0.3])
-def test_the_betting_limit_holds_as_often_as_it_says(confidence, share):
+def test_the_bounded_limit_holds_as_often_as_it_says(confidence, share):
     rng = np.random.default_rng(7)
-    limits = [
-        betting_limit((rng.random(80) < share) * 1.0, np.full(80, 1 / 80), confidence)
-        for _ in range(300)
-    ]
-    covered = np.mean(np.array(limits) >= share)
-    assert covered >= confidence - 3.0 * math.sqrt(confidence * (1 - confidence) / 300)
+    draws = (rng.random((300, 80)) < share) * 1.0
+    assert at_least([bounded_limit(row, None, confidence) >= share for row in draws], confidence)
+    # Other ends are another unit.
+    found = bounded_limit(3.0 * draws[0] - 1.0, np.full(80, 7.0), confidence, low=-1.0, high=2.0)
+    assert found == pytest.approx(3.0 * bounded_limit(draws[0], None, confidence) - 1.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("n", [30, 100])
+def test_weights_that_go_with_the_numbers_need_their_largest(n):
+    rng = np.random.default_rng(8)
+    heavy = rng.random((400, n)) < 0.03
+    values, weights = heavy * 1.0, np.where(heavy, 40.0, 1.0)
+    mean, confidence = 0.03 * 40.0 / (0.03 * 40.0 + 0.97), 0.9
+    rows = list(zip(values, weights, strict=True))
+    known = [bounded_limit(*row, confidence, largest_weight=40.0) >= mean for row in rows]
+    assert at_least(known, confidence)
+    # The largest weight at hand is 1 in many samples: the limit rests on what it is told.
+    at_hand = [bounded_limit(*row, confidence) >= mean for row in rows]
+    assert np.mean(at_hand) < np.mean(known)
+    many = np.tile(heavy[0], 200)
+    assert bounded_limit(many * 1.0, np.where(many, 40.0, 1.0), 0.95, largest_weight=40.0) < 1.0
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_approximate_limit_holds_where_numbers_are_skewed(weighted):
+    rng = np.random.default_rng(9)
+    values = rng.exponential(size=(2000, 60))
+    weights, mean = np.ones_like(values), 1.0
+    if weighted:
+        weights, mean = np.where(values > 2.0, 3.0, 1.0), None
+        more = rng.exponential(size=10**6)
+        mean = np.average(more, weights=np.where(more > 2.0, 3.0, 1.0))
+    rows = zip(values, weights, strict=True)
+    assert at_least([approximate_limit(*row, 0.975) >= mean for row in rows], 0.965)
 
 
 def test_limits_of_few_rows_say_little_and_of_many_a_lot():
-    assert betting_limit(np.zeros(0), np.zeros(0), 0.95) == 1.0
-    assert betting_limit(np.zeros(1), np.ones(1), 0.95) == 1.0
-    assert math.isinf(student_limit(np.ones(1), np.ones(1), 0.95))
+    assert bounded_limit(np.zeros(0), None, 0.95) == 1.0
+    assert bounded_limit(np.zeros(1), None, 0.95) == 1.0
+    assert math.isinf(approximate_limit(np.ones(2), np.ones(2), 0.95))
+    assert approximate_limit(np.ones(9), np.ones(9), 0.95) == pytest.approx(1.0)
     many = (np.random.default_rng(0).random(5000) < 0.1) * 1.0
-    assert 0.1 < betting_limit(many, np.full(many.size, 1 / many.size), 0.95) < 0.12
+    assert 0.1 < bounded_limit(many, None, 0.95) < 0.12
+
+
+def test_a_loss_has_no_limit_where_a_label_hardly_occurs():
+    X, y = draw(200, 1)
+    clf = drlogit.DRLogisticRegression(epsilon=0.05, kappa=1.5).fit(X, y)
+    Z, z = draw(300, 2)
+    some = np.r_[np.flatnonzero(z < 0), np.flatnonzero(z > 0)[:9]]
+    found = guarantee(clf, Z[some], z[some])
+    assert math.isinf(found.loss)
+    assert found.error < 1.0
+    assert "has no limit: only 9 rows have the label 1, expected at least 10" in str(found)
+    assert "no limit of the log-loss (only 9 rows" in found.limits
+    one_more = np.append(some, np.flatnonzero(z > 0)[9])
+    assert guarantee(clf, Z[one_more], z[one_more]).loss < math.inf
+    # A limit that needs no such rows: every feature between bounds that were stated.
+    clf = drlogit.DRLogisticRegression(epsilon=0.05, kappa=1.5, bounds=(-9.0, 9.0)).fit(X, y)
+    assert guarantee(clf, Z[some], z[some]).loss < math.inf
+    report = drlogit.audit((COEF, INTERCEPT), X, y, holdout=(Z[some], z[some]))
+    assert "no limit of the log-loss (only " in str(report)
+    assert "no limit of the log-loss (only " in report.to_html()
+
+
+def test_rare_labels_among_several_count_together():
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((400, 2))
+    y = np.where(rng.random(400) < 0.1, rng.integers(2, 5, 400), rng.integers(0, 2, 400))
+    clf = drlogit.DRLogisticRegression(epsilon=0.001, kappa=1.0).fit(X, y)
+    rare = np.flatnonzero(y >= 2)
+    some = np.r_[np.flatnonzero(y < 2), rare[:10]]
+    assert guarantee(clf, X[some], y[some]).loss < math.inf
+    assert math.isinf(guarantee(clf, X[some[:-1]], y[some[:-1]]).loss)
+
+
+def test_bounds_that_were_found_in_rows_give_no_exact_limit():
+    rng = np.random.default_rng(4)
+    X = rng.random((300, 2))
+    y = X[:, 0] + 0.3 * rng.standard_normal(300) > 0.5
+    ball = {"epsilon": 0.01, "kappa": 1.0}
+    for bounds, exact in (("data", False), ((0.0, 1.0), True)):
+        clf = drlogit.DRLogisticRegression(**ball, bounds=bounds).fit(X[:150], y[:150])
+        inside = np.flatnonzero((X[:150].min(0) <= X).all(1) & (X[:150].max(0) >= X).all(1))
+        found = guarantee(clf, X[inside], y[inside])
+        assert found.exact_loss is exact
+        assert ("Both limits hold for every number of rows" in str(found)) is exact
+        assert ("keeps to the stated categories and bounds" in str(found)) is exact
+        assert ("keeps to the bounds that were found in rows" in str(found)) is not exact
+    with pytest.warns(UserWarning, match="rows lie beyond the bounds of the fit"):
+        assert not guarantee(clf, 1.5 * X, y).exact_loss
+    assert not guarantee(clf, X[inside], y[inside], bounds="data").exact_loss
+
+
+def test_a_level_that_training_did_not_show_is_within_the_largest_loss():
+    rng = np.random.default_rng(5)
+    X = np.eye(3)[rng.integers(0, 3, 200)]
+    y = (rng.random(200) < 0.9).astype(int)
+    model = (np.array([5.0, 6.0, 7.0]), -1.0)  # zeros are far from all levels
+    new = np.zeros((200, 3))
+    options = {"epsilon": 0.01, "kappa": math.inf, "categories": [[0, 1, 2]]}
+    assert guarantee(model, new, np.where(np.arange(200) < 150, 1, 0), **options).loss >= 1.0
+    assert guarantee(model, X, y, **options).exact_loss
+
+
+def test_a_promise_that_says_nothing_says_so():
+    rng = np.random.default_rng(6)
+    X, y = rng.standard_normal((120, 3)), rng.random(120) < 0.36
+    noise = (np.array([1.5, -1.0, 0.5]), 0.0)
+    found = guarantee(noise, X, y, epsilon=0.05, kappa=1.0, groups=np.arange(120) % 2)
+    assert found.constant_loss <= math.log(2.0)
+    assert found.constant_error <= 0.5
+    assert "These limits say nothing about the model: one that ignores the features" in str(found)
+    assert "the model is no better than that either" in str(found)
+    assert "no better than a model that ignores the features" in str(found).split("group = 1")[1]
+    # A good model, in a ball that is too large for these rows.
+    good, labels = (COEF, INTERCEPT), draw(40, 1)
+    found = guarantee(good, *labels, epsilon=1.0, kappa=1.0)
+    assert "More rows or a smaller epsilon would help" in str(found)
+    report = drlogit.audit(good, *labels, holdout=draw(40, 2), epsilons=[1.0], kappa=1.0)
+    assert "nothing about the model" in str(report)
+    assert "nothing about the model" in report.to_html()
+    found = guarantee(good, *draw(2000, 3), epsilon=0.01, kappa=1.0)
+    assert found.says_nothing == ""
+    assert "nothing" not in str(found)
+
+
+def test_the_limits_of_a_model_that_ignores_the_features_are_limits():
+    X, y = draw(8000, 11)
+    few = (y < 0) | (np.arange(8000) % 4 == 0)
+    X, y = X[few], y[few]
+    ball = {"epsilon": 0.02, "kappa": 1.0}
+    found = guarantee((COEF, INTERCEPT), X, y, **ball)
+    share = np.mean(y > 0)
+    constant = (np.zeros(3), math.log(share / (1.0 - share)))
+    loss = drlogit.worst_case_loss(constant, X, y, **ball)
+    error = drlogit.misclassification_bounds(constant, X, y, **ball).worst
+    assert loss < found.constant_loss < loss + 0.03
+    assert error < found.constant_error < error + 0.04
 
 
 @pytest.mark.parametrize("kappa", [2.0, math.inf])
@@ -96,6 +226,17 @@ def test_unequal_weights_count_as_fewer_rows():
     plain = guarantee((COEF, INTERCEPT), X, y, epsilon=0.05, kappa=1.0)
     weighted = guarantee((COEF, INTERCEPT), X, y, epsilon=0.05, kappa=1.0, sample_weight=weights)
     assert weighted.loss - weighted.mean_loss > plain.loss - plain.mean_loss
+    at_hand = "no row of that population has a larger weight than the largest of these"
+    assert at_hand in str(weighted)
+    assert at_hand not in str(plain)
+    ball = {"epsilon": 0.05, "kappa": 1.0, "sample_weight": weights}
+    same = guarantee((COEF, INTERCEPT), X, y, **ball, largest_weight=9.0)
+    assert (same.loss, same.error) == (weighted.loss, weighted.error)
+    assert at_hand not in str(same)
+    stated = guarantee((COEF, INTERCEPT), X, y, **ball, largest_weight=30.0)
+    assert stated.error > weighted.error
+    with pytest.raises(ValueError, match="at least the largest sample_weight, 9, got"):
+        guarantee((COEF, INTERCEPT), X, y, **ball, largest_weight=3.0)
 
 
 def test_a_report_begins_with_what_holds_for_new_rows():
@@ -144,7 +285,7 @@ def test_out_of_fold_it_speaks_of_models_that_have_not_seen_the_rows():
     assert found.mean_loss == pytest.approx(np.logaddexp(0.0, -y * odds).mean(), abs=1e-9)
     assert found.mean_error == pytest.approx(np.mean(y * odds <= 0.0))
     assert (found.n, found.folds, found.tried, found.exact_loss) == (200, 5, 1, False)
-    assert "of 5 models, on average, each fitted without a fold" in str(found)
+    assert "about 5 models, on average, each fitted without a fold" in str(found)
     as_it_is = StandardScaler(with_mean=False, with_std=False)
     same = guarantee(make_pipeline(as_it_is, clf).fit(X, y), X, y, cv=splits)
     assert same.loss == pytest.approx(found.loss, abs=1e-9)
@@ -179,7 +320,7 @@ def test_out_of_fold_a_search_allows_for_its_choice(ours):
     assert found.mean_loss == pytest.approx(alone.mean_loss, abs=1e-9)
     assert found.loss > alone.loss
     assert found.error > alone.error
-    assert "chose among 4 candidates is allowed for" in str(found)
+    assert "choice among 4 candidates by these rows is allowed for" in str(found)
     # As much confidence as the union over four candidates leaves to each.
     each = guarantee(chosen, X, y, cv=3, confidence=1.0 - 0.05 / 4)
     assert found.loss == pytest.approx(each.loss, abs=1e-9)

@@ -189,10 +189,27 @@ def test_models_that_are_not_linear_classifiers(model, message):
         worst_case_loss(model, X0, Y0, **BALL, space="given")
 
 
+class ReversedLater(LogisticRegression):
+    """Its score is that of its coefficients in the first 64 rows, and reversed in the others."""
+
+    def decision_function(self, X):
+        return np.where(np.arange(len(X)) < 64, 1.0, -1.0) * super().decision_function(X)
+
+
+def test_scores_are_compared_on_all_rows():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 3))
+    y = (X @ [2.0, -1.0, 0.5] + rng.logistic(size=200) > 0.0).astype(int)
+    model = ReversedLater().fit(X, y)
+    assert worst_case_loss(model, X[:64], y[:64], epsilon=0.1, kappa=1.0) > 0.0
+    with pytest.raises(ValueError, match="it is not linear in X"):
+        worst_case_loss(model, X, y, epsilon=0.1, kappa=1.0)
+
+
 def test_three_classes_and_unknown_labels():
     labels = np.arange(60) % 3
     for three, said in (
-        (LinearSVC(), "on 3 classes and is no softmax; two are wanted"),
+        (LinearSVC(), "on 3 classes and is no softmax; expected two classes"),
         (SGDClassifier(loss="log_loss"), "on 3 classes and is no softmax"),
         (OneVsRestClassifier(LogisticRegression()), r"has no coef_.* estimators_\[k\]"),
     ):

@@ -55,8 +55,9 @@ class DRLogisticRegression(RobustLinearClassifier):
         measures a number in standard deviations; nothing is rescaled.
     categories : list of lists of columns, optional
         Groups of one-hot columns, by position or name; the adversary may only change one category
-        of a group into another, at the common ``feature_costs`` of its columns.  Rows without a 1
-        make "none" a category, as a dropped level does.
+        of a group into another, at the common ``feature_costs`` of its columns.  "None of these"
+        is a category, too, if training rows have no 1 in the group, as with a dropped level, or if
+        the group holds None.
     bounds : pair (lower, upper), dict or "data", optional
         Ends of what each feature can be: numbers, or one per feature, infinite for none; or a dict
         of columns to pairs, as ``{"age": (0, 120)}``; or ``"data"``, the ends in the data.

@@ -146,7 +146,7 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         names = self._names_given if self.encoding_ is None else self.encoding_.names
         deviation = rows.column_deviations[: len(names)]
         for group in self.categories_ or ():  # levels have no unit
-            deviation[group] = 0.0
+            deviation[[j for j in group if j is not None]] = 0.0
         found = unlike_units(deviation, names)
         if found is not None:
             warnings.warn(found, UnscaledDataWarning, stacklevel=4)
@@ -160,7 +160,10 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         if stated is None or any(isinstance(each, str) for each in (stated, *stated)):
             return encoded or stated  # what is no list of groups is refused later
         first = [place[0] if place.size else -1 for place in self._table.places]
-        found = [[int(first[position_of(c, names, "categories")]) for c in g] for g in stated]
+        found = [
+            [c if c is None else int(first[position_of(c, names, "categories")]) for c in group]
+            for group in stated
+        ]
         return [*found, *encoded]
 
     def _fit_problem(
@@ -184,6 +187,8 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         constant = result.converged and is_constant(problem, model)
         coef, intercept = data.reported(result.coef, result.intercept)
         result = replace(result, coef=coef, intercept=intercept, dual=None)
+        if problem.domains is not None and self.categories_ is not None:
+            self.categories_ = problem.domains.with_none_stated(self.categories_)
         self._set_result(result, problem.epsilon, as_stated(problem.cost, self.classes_))
         self._warn(result, problem, constant=constant)
         return constant

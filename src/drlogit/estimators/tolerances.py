@@ -217,7 +217,7 @@ def _columns(model: Any) -> list[tuple[str, int, bool]]:
     names = (
         getattr(model, "feature_names_in_", range(width)) if encoding is None else encoding.names
     )
-    groups = [[int(j) for j in group] for group in model.categories_ or []]
+    groups = [[int(j) for j in group if j is not None] for group in model.categories_ or []]
     called = {group[0]: " or ".join(str(names[j]) for j in group) for group in groups}
     for column, place in zip(encoding.columns, encoding.places, strict=True) if encoding else ():
         if column.levels:

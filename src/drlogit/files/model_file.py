@@ -154,7 +154,7 @@ def _document(model: Any) -> dict[str, Any]:
         "feature_costs": None if costs is None else np.asarray(costs, dtype=float),
         "columns": None if encoding is None else [asdict(column) for column in encoding.columns],
         "missing_marks": None if encoding is None else MISSING_MARKS,
-        "categories": None if groups is None else [np.asarray(group) for group in groups],
+        "categories": None if groups is None else [[*group] for group in groups],
         "bounds": None if bounds is None else [
             np.broadcast_to(np.asarray(end, dtype=float), n_features) for end in bounds
         ],
@@ -260,7 +260,8 @@ def _parse(top: Fields) -> DRLogisticRegression:
     model.categories_ = top["categories"]
     domains = check_domains(model.categories_, model.bounds_, n)
     unit, trust = unit_and_trust(model.kappa, model.classes_)
-    ball = Ball(epsilon, unit, model.norm, costs, model.fit_intercept, *domains, trust=trust)
+    ends, none = domains[:3], domains.with_none
+    ball = Ball(epsilon, unit, model.norm, costs, model.fit_intercept, *ends, trust, none)
     (fit,) = top["fits"]
     model._set_result(_parse_fit(fit, ball, K, n, model.tol), epsilon, model.kappa)
     return model

@@ -35,8 +35,8 @@ cdef Py_ssize_t sorted_items(const Priced* m, const int* now, const double* valu
         here = m.beta[m.bounded[j]]
         if fabs(here) > least * m.bounded_costs[j]:
             end = 0 if sign * here > 0.0 else 1
-            gain = fabs(values[j] - (m.upper[j] if end else m.lower[j]))
-            if gain > 0.0:
+            gain = m.upper[j] - values[j] if end else values[j] - m.lower[j]
+            if gain > 0.0:  # not where a value of an audited row lies beyond this end already
                 out[n].gain, out[n].cost = fabs(here) * gain, m.bounded_costs[j] * gain
                 out[n].rate, out[n].number = fabs(here) / m.bounded_costs[j], m.n_groups + 2 * j + end
                 n += 1

@@ -6,8 +6,9 @@ domains the adversary keeps to what a table can hold, and moving a sample costs
     ‖c (x_U - x'_U)‖  +  Σ_{j∈B} c_j |x_j - x'_j|  +  Σ_g c_g [category of g changes]  +  κ [y ≠ y']
 
 with U the features without a domain, B those between two bounds, and g the *groups*: one-hot
-columns of which each sample has one 1, or none where that occurs in the data; then "none" is a
-category like the others.
+columns of which each sample has one 1, or none.  "None" is a category like the others if the group
+says so or, in a fit, if it occurs in the data.  The fit remembers it, so that an audit of other
+rows has the same categories.
 
 For a linear model a sample's move is made of *items*: for each group the change to the category
 that lowers its margin most, for each bounded feature the move to the end that does.  An item has
@@ -140,8 +141,18 @@ class Domains:
             end[self.bounded] = values
         return {
             "groups": (*self.groups, *self.held),
+            "with_none": np.append(self.with_none, np.zeros(len(self.held), dtype=bool)),
             "lower": ends[0], "upper": ends[1],
         }  # fmt: skip
+
+    def with_none_stated(self, groups: Iterable[Any]) -> list[Any]:
+        """The groups as they were given, with None in those of which "none" is a category."""
+        complete = {tuple(group) for group in self.held}
+        complete |= {tuple(self.groups[g]) for g in np.flatnonzero(~self.with_none)}
+        return [
+            group if tuple(group) in complete or None in [*group] else [*group, None]
+            for group in groups
+        ]
 
     @property
     def constant_sum(self) -> IndexArray | None:
@@ -195,11 +206,19 @@ def dense_columns(X: Matrix, columns: IndexArray) -> FloatArray:
 
 
 class Declared(NamedTuple):
-    """Domains as the user states them, before any data are seen; one entry per feature."""
+    """Domains as they are stated, before any data are seen; bounds have one entry per feature.
+
+    ``with_none`` says for each group whether "none of these columns" is one of its categories.
+    ``rows_add_none``: it is one, too, if it occurs in the rows.  ``rows_within``: rows beyond the
+    bounds are an error; else such a row can only move back towards its bounds.
+    """
 
     groups: tuple[IndexArray, ...]
     lower: FloatArray
     upper: FloatArray
+    with_none: BoolArray
+    rows_add_none: bool = True
+    rows_within: bool = True
 
 
 def check_domains(
@@ -207,9 +226,11 @@ def check_domains(
 ) -> Declared:
     """Positions of the groups' columns, and bounds for every feature.
 
-    ``categories`` may name columns by position or, if there are ``names``, by name.
+    ``categories`` may name columns by position or, if there are ``names``, by name; None in a group
+    stands for the category "none of these columns".
     """
-    given = () if categories is None else _listed(categories)
+    given = [list(_listed(group)) for group in _listed(() if categories is None else categories)]
+    with_none = np.array([any(c is None for c in group) for group in given], dtype=bool)
     groups = tuple(_positions(group, n_features, names) for group in given)
     taken = np.concatenate([*groups, np.empty(0, dtype=np.intp)]).astype(np.intp)
     repeated = np.flatnonzero(np.bincount(taken, minlength=n_features) > 1)
@@ -225,7 +246,7 @@ def check_domains(
                 f"got {lower[j]:g} and {upper[j]:g}"
             )
     lower[taken], upper[taken] = -np.inf, np.inf
-    return Declared(groups, lower, upper)
+    return Declared(groups, lower, upper, with_none)
 
 
 def _listed(values: Any) -> Iterable[Any]:
@@ -234,10 +255,10 @@ def _listed(values: Any) -> Iterable[Any]:
     return values
 
 
-def _positions(group: Any, n_features: int, names: Sequence[Any] | None) -> IndexArray:
+def _positions(group: list[Any], n_features: int, names: Sequence[Any] | None) -> IndexArray:
     known = {} if names is None else {name: place for place, name in enumerate(names)}
     places = []
-    for column in _listed(group):
+    for column in (each for each in group if each is not None):
         place = known.get(column, column)
         if isinstance(place, bool | np.bool_) or not isinstance(place, int | np.integer):
             wanted = "positions" if names is None else "names or positions of columns"
@@ -292,7 +313,8 @@ def domains_of(
     None if no domain lets anything move.
     """
     bounded = np.flatnonzero(np.isfinite(declared.lower) & np.isfinite(declared.upper))
-    with_none = rows.run(_check_rows, rows.offsets, declared, names)[1][0] > 0.0
+    occurs = rows.run(_check_rows, rows.offsets, declared, names)[1][0] > 0.0
+    with_none = declared.with_none | (declared.rows_add_none & occurs)
     costs = costs.copy()
     groups, group_costs, kept_none, held = [], [], [], []
     for g, group in enumerate(declared.groups):
@@ -348,7 +370,8 @@ def _check_rows(
     lower, upper = declared.lower, declared.upper
     bounded = np.flatnonzero(np.isfinite(lower) | np.isfinite(upper))
     part = dense_columns(block.X, bounded)
-    for i, k in np.argwhere((part < lower[bounded]) | (part > upper[bounded]))[:1]:
+    beyond = declared.rows_within & ((part < lower[bounded]) | (part > upper[bounded]))
+    for i, k in np.argwhere(beyond)[:1]:
         j = int(bounded[k])
         raise ValueError(
             f"X must lie within its bounds, {lower[j]:g} to {upper[j]:g}, got {part[i, k]:g} at "

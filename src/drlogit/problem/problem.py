@@ -27,7 +27,7 @@ from ..rows.blocks import Block
 from ..rows.building import build_rows, labels_of
 from ..rows.centring import centred, exact_dot
 from ..rows.interface import Rows, State
-from .domains import Domains, check_domains, domains_of
+from .domains import Declared, Domains, check_domains, domains_of
 from .label_costs import Trust, flip_costs, is_stated_singly, with_flip_costs
 from .losses import LAMBDA_CONSTANT, flip_loss
 from .norms import Norm, get_norm
@@ -259,8 +259,9 @@ def pose_problem(
     rows, kappa, trust = with_flip_costs(make_rows(intercept=bool(fit_intercept)), kappa)
     costs = check_costs(feature_costs, rows.n_columns - int(fit_intercept))
     rows, cost = ground_cost(
-        rows, transport, costs, kappa, categories, bounds, names, trust, for_numbers=for_numbers
-    )
+        rows, transport, costs, kappa, check_domains(categories, bounds, costs.size, names), names,
+        trust, for_numbers=for_numbers,
+    )  # fmt: skip
     constant = None if cost.domains is None else cost.domains.constant_sum
     return Problem(rows, epsilon, cost, bool(fit_intercept), constant)
 
@@ -270,8 +271,7 @@ def ground_cost(
     norm: Norm,
     costs: FloatArray,
     kappa: float,
-    categories: Any,
-    bounds: Any,
+    declared: Declared,
     names: Sequence[Any] | None,
     trust: Trust = None,
     *,
@@ -282,8 +282,7 @@ def ground_cost(
     ``costs`` are those of the features; the intercept's is infinite.
     """
     domains = still = None
-    if categories is not None or bounds is not None:
-        declared = check_domains(categories, bounds, costs.size, names)
+    if declared.groups or np.isfinite([declared.lower, declared.upper]).any():
         domains, costs = domains_of(declared, costs, rows, names)
         still = np.concatenate([np.empty(0, dtype=np.intp), *declared.groups])
     constant = not for_numbers and domains is not None and domains.constant_sum is not None

@@ -66,8 +66,9 @@ class Ball:
     ``trust`` is how many times κ a flip costs, by class, if classes differ; if samples do, it says
     so, and who asks about samples has to say what their flips cost.
     ``feature_costs`` is None where every feature costs 1.  ``groups`` are columns of categories,
-    also of those that cannot change if each sample has one, and ``lower`` and ``upper`` are the
-    ends of what each feature can be, infinite for none.
+    also of those that cannot change if each sample has one, and ``with_none`` says of which "none
+    of these columns" is a category.  ``lower`` and ``upper`` are the ends of what each feature can
+    be, infinite for none.
     """
 
     epsilon: float
@@ -79,3 +80,4 @@ class Ball:
     lower: FloatArray | None = None
     upper: FloatArray | None = None
     trust: Trust = None
+    with_none: BoolArray | None = None

@@ -131,8 +131,9 @@ def reach(signs: FloatArray, table: ItemTable, model: Weighed) -> Reach:
     here = np.where(table.now >= 0, model.beta[np.maximum(table.now, 0)], 0.0)
     groups = np.where(signs[:, None] > 0.0, here - model.low, model.high - here)
     slopes = model.beta[model.bounded]
-    adverse = np.where(signs[:, None] * slopes > 0.0, model.ends[0], model.ends[1])
-    distances = np.abs(table.values - adverse) * model.bounded_costs
+    down = signs[:, None] * slopes > 0.0
+    lengths = np.where(down, table.values - model.ends[0], model.ends[1] - table.values)
+    distances = np.maximum(lengths, 0.0) * model.bounded_costs  # none beyond the adverse end
     return Reach(groups, np.abs(slopes) / model.bounded_costs, distances)
 
 

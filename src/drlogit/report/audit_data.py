@@ -74,7 +74,8 @@ def audit_data(report: AuditOutcome) -> dict[str, Any]:
         "models": models,
         "groups": subgroup_risks(audits, report.subgroups, radii),
         "guarantees": [
-            {"model": name, **asdict(found)} for name, found in report.guarantees.items()
+            {"model": name, **asdict(found), "says_nothing": found.says_nothing}
+            for name, found in report.guarantees.items()
         ],
         "decided": [
             {"model": name, "radii": [_worst(each) for each in found[:-1]], **_worst(found[-1])}

@@ -18,8 +18,6 @@ from importlib import resources
 from string import Template
 from typing import Any
 
-from ..robustness.guarantees import ASSUMED
-
 
 def audit_page(
     content: dict[str, Any], *, title: str | None = None, subtitle: str | None = None
@@ -120,14 +118,19 @@ def _promise(found: list[dict[str, Any]]) -> str:
         f"confidence, whatever changes within the radius ε = {found[0]['epsilon']:g}:"
     )
     limits = _bullets(
-        f"{of['model']}, on {of['n']:,} rows it had not seen: expected log-loss at most "
-        f"{of['loss']:.3f}, wrong predictions at most {of['error']:.1%} (on these rows as they "
-        f"are: {of['mean_loss']:.3f} and {of['mean_error']:.1%})."
+        f"{of['model']}, on {of['n']:,} rows it had not seen: {_limit_of_loss(of)}, wrong "
+        f"predictions at most {of['error']:.1%} (on these rows as they are: {of['mean_loss']:.3f} "
+        f"and {of['mean_error']:.1%}). {of['says_nothing']}"
         for of in found
     )
-    students = [of["model"] for of in found if not of["exact_loss"]]
-    how = f" The limit of the log-loss of {', '.join(students)} is Student's." if students else ""
-    return f'<p>{holds}</p>\n<ul>\n{limits}\n</ul>\n<p class="note">{escape(ASSUMED + how)}</p>'
+    assumed = " ".join(dict.fromkeys(of["assumed"] for of in found))
+    return f'<p>{holds}</p>\n<ul>\n{limits}\n</ul>\n<p class="note">{escape(assumed)}</p>'
+
+
+def _limit_of_loss(of: dict[str, Any]) -> str:
+    if of["loss"] is None:
+        return f"no limit of the log-loss ({of['no_limit']})"
+    return f"expected log-loss at most {of['loss']:.3f}"
 
 
 def _subtitle(content: dict[str, Any]) -> str:

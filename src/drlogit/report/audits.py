@@ -35,7 +35,7 @@ from ..robustness.audited_models import (
     own_radius,
 )
 from ..robustness.extremes import Extremes
-from ..robustness.guarantees import ASSUMED, guarantee_of
+from ..robustness.guarantees import guarantee_of
 from ..robustness.metrics import metric_of
 from ..robustness.misclassification import CONFUSED, confusion, worst_confusions
 from ..robustness.subgroups import subgroups
@@ -321,17 +321,18 @@ def _guarantees(report: Audit) -> list[str]:
     """What holds for new rows, first of all."""
     if not report.guarantees:
         return []
-    first = next(iter(report.guarantees.values()))
+    found, first = report.guarantees.items(), next(iter(report.guarantees.values()))
     return [
         "",
         f"On rows that it had not seen: with {first.confidence:.0%} confidence, for every "
         f"distribution within epsilon = {first.epsilon:g} of the one they come from,",
         *(
-            f"  {name}: log-loss <= {each.loss:.4f}, error <= {each.error:.1%} (on these {each.n} "
-            f"rows: {each.mean_loss:.4f}, {each.mean_error:.1%})"
-            for name, each in report.guarantees.items()
+            f"  {name}: {each.limits} (on these {each.n} rows: {each.mean_loss:.4f}, "
+            f"{each.mean_error:.1%})"
+            for name, each in found
         ),
-        ASSUMED,
+        *(f"  {name}: {each.says_nothing}" for name, each in found if each.says_nothing),
+        *dict.fromkeys(each.assumed for _, each in found),
     ]
 
 

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +22,7 @@ from ..estimators.tables.by_column import (
     resolve_costs,
     standard_deviations,
 )
-from ..problem.domains import check_domains
+from ..problem.domains import Declared, check_domains
 from ..problem.label_costs import (
     BY_SAMPLE,
     CostsByShare,
@@ -34,7 +35,8 @@ from ..problem.label_costs import (
 from ..problem.norms import Norm, get_norm
 from ..problem.parameters import check_costs, check_epsilon, check_kappa
 from ..problem.problem import Problem, ground_cost
-from ..problem.transport import TransportCost
+from ..problem.result import Result
+from ..problem.transport import Ball, TransportCost
 from ..rows.arrays import FloatArray, IndexArray, Matrix
 from ..rows.blocks import Block
 from ..rows.building import checked_rows
@@ -43,9 +45,6 @@ from .adversary import Adversary
 from .features import Feature, costs_by_feature
 from .linear_model import codes_of
 from .measured_model import MeasuredModel, measure, with_the, words_of
-
-#: Rows on which a model's own scores are compared with those of the ``(β, b)`` found in it.
-_CHECKED_ROWS = 64
 
 
 def audit_problem(
@@ -83,14 +82,17 @@ def audit_problem(
         raise ValueError(f"X has {n_features} features, but the model has {linear.coef.shape[-1]}")
     _check_scores(model, measured, X, matrix)
     weights = check_weights(sample_weight, n_samples)
-    measured = _in_ball(measured, matrix, weights, feature_costs, categories, bounds, ball)
-    if bounds is None:
-        measured = _widened(measured, matrix)
+    own = getattr(model if isinstance(model, Result) else measured.fit, "result_", model)
+    if categories is not None and isinstance(own, Result) and own.ball is not None:
+        categories = _with_none_of(own.ball, categories, n_features, measured.names)
+    measured, declared = _in_ball(
+        measured, matrix, weights, feature_costs, categories, bounds, ball
+    )
     codes, classes = codes_of(linear, y, n_samples)
     rows = checked_rows(matrix, np.ones(n_samples), weights, intercept=True, n_jobs=1)
     rows, cost = ground_cost(
-        rows, transport, measured.costs, np.inf, measured.categories, measured.bounds,
-        measured.names, for_numbers=linear.several,
+        rows, transport, measured.costs, np.inf, declared, measured.names,
+        for_numbers=linear.several,
     )  # fmt: skip
     problem = Problem(rows, epsilon, cost, fit_intercept=True)
     as_given = not linear.several or problem.domains is None
@@ -149,18 +151,26 @@ def _in_ball(
     categories: Any,
     bounds: Any,
     ball: tuple[str, Adversary] | None,
-) -> MeasuredModel:
-    """With costs, categories and bounds for each column: stated, of a common ball, or the fit's."""
+) -> tuple[MeasuredModel, Declared]:
+    """With costs, categories and bounds for each column: stated, of a common ball, or the fit's.
+
+    What a column can be is for the model, its encoder or the user to say.  The rows at hand have no
+    part in it, but for "none" in categories that a user states here.
+    """
     n_features, encoding = matrix.shape[1], measured.encoding
     said, own = words_of(costs, categories, bounds), []
     if measured.fit is not None:
         own = words_of(measured.costs, measured.categories, measured.bounds)
     groups = measured.categories if categories is None else categories
-    groups = check_domains(groups, None, n_features, measured.names).groups
-    measured = replace(measured, X=None, categories=groups)
+    declared = check_domains(groups, None, n_features, measured.names)
+    measured = replace(measured, X=None, categories=declared.groups)
     if ball is not None:
         there = _carried_over(ball, measured.features, n_features, for_bounds=costs is not None)
-        measured = replace(measured, costs=there[0], bounds=there[1], space=ball[1].measured.space)
+        other = ball[1].measured
+        measured = replace(
+            measured, costs=there[0], bounds=there[1], space=other.space,
+            bounds_from_rows=other.bounds_from_rows,
+        )  # fmt: skip
     else:
         of_fit = with_the([word for word in own if word not in said], "of the fit")
         measured = replace(measured, space=measured.space + of_fit + with_the(said, "given"))
@@ -172,13 +182,32 @@ def _in_ball(
         costs = costs_by_feature(costs, measured.features, deviations)
     elif costs is not None and (np.ndim(costs) != 1 or np.size(costs) != n_features):
         costs = resolve_costs(costs, matrix, weights, names, encoding)
+    stated_bounds = bounds
     if bounds is not None:
         bounds = resolve_bounds(bounds, matrix, names, encoding)
-    return replace(
-        measured,
-        costs=check_costs(measured.costs if costs is None else costs, n_features),
-        bounds=measured.bounds if bounds is None else bounds,
+    from_rows = isinstance(stated_bounds, str)
+    if bounds is None:
+        bounds = measured.bounds
+        from_rows = _warn_of_rows_beyond(measured, matrix) or measured.bounds_from_rows
+    costs = check_costs(measured.costs if costs is None else costs, n_features)
+    measured = replace(measured, costs=costs, bounds=bounds, bounds_from_rows=from_rows)
+    ends = check_domains(measured.categories, bounds, n_features, measured.names)
+    return measured, ends._replace(
+        with_none=declared.with_none,
+        rows_add_none=categories is not None,
+        rows_within=stated_bounds is not None,
     )
+
+
+def _with_none_of(
+    ball: Ball, categories: Any, n_features: int, names: Sequence[Any] | None
+) -> list[Any]:
+    """Stated groups, with None in those of which "none" was a category in the fit of a result."""
+    none = () if ball.with_none is None else ball.with_none
+    known = {tuple(np.sort(own)) for own, some in zip(ball.groups, none, strict=False) if some}
+    groups = check_domains(categories, None, n_features, names).groups
+    given = zip(categories, groups, strict=True)
+    return [[*own, None] if tuple(np.sort(each)) in known else own for own, each in given]
 
 
 def _carried_over(
@@ -211,37 +240,33 @@ def _carried_over(
     return costs, (limits[0], limits[1]) if np.isfinite(limits).any() else None
 
 
-def _widened(measured: MeasuredModel, matrix: Matrix) -> MeasuredModel:
-    """With the bounds of a fit as wide as the data, where rows lie beyond them.
+def _warn_of_rows_beyond(measured: MeasuredModel, matrix: Matrix) -> bool:
+    """Warn if rows lie beyond the bounds of a fit, which stay as they are; whether they do.
 
-    The ends of the training data are where other data may go on; a warning says so.
+    Such a row keeps its place or moves back; the adversary moves no other row beyond the bounds.
     """
     if measured.bounds is None:
-        return measured
+        return False
     lower, upper = (np.broadcast_to(end, matrix.shape[1]) for end in measured.bounds)
     least, most = (
         np.asarray(end.toarray() if sp.issparse(end) else end).ravel()
         for end in (matrix.min(axis=0), matrix.max(axis=0))
     )
     outside = np.flatnonzero((least < lower) | (most > upper))
-    if not outside.size:
-        return measured
-    j, names = outside[0], measured.names
-    warnings.warn(
-        f"rows lie beyond the bounds of the fit, which are widened to them, in {outside.size} "
-        f"columns: {j if names is None else names[j]!r:.40} from {least[j]:.4g} to {most[j]:.4g}",
-        UserWarning,
-        stacklevel=4,
-    )
-    return replace(
-        measured,
-        bounds=(np.minimum(lower, least), np.maximum(upper, most)),
-        space=f"{measured.space}, and bounds as wide as the data",
-    )
+    if outside.size:
+        j, names = outside[0], measured.names
+        warnings.warn(
+            f"rows lie beyond the bounds of the fit in {outside.size} columns "
+            f"({j if names is None else names[j]!r:.40}: rows from {least[j]:.4g} to {most[j]:.4g},"
+            f" bounds {lower[j]:.4g} to {upper[j]:.4g}): the adversary moves no other row there",
+            UserWarning,
+            stacklevel=5,
+        )
+    return bool(outside.size)
 
 
 def _check_scores(model: Any, measured: MeasuredModel, X: Any, matrix: Matrix) -> None:
-    """Compare the model's own scores with those of ``(β, b)``, on a few rows.
+    """Compare the model's own scores with those of ``(β, b)`` on all rows.
 
     A subclass that transforms differently, or a column order other than the one fitted, must
     not pass for the linear model we took it for; nor several classes, each against the rest, for a
@@ -249,23 +274,28 @@ def _check_scores(model: Any, measured: MeasuredModel, X: Any, matrix: Matrix) -
     """
     if not hasattr(model, "decision_function"):
         return
-    linear, few, name = measured.linear, matrix[:_CHECKED_ROWS], type(model).__name__
+    linear, name = measured.linear, type(model).__name__
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # "X does not have valid feature names"
-        first = (sp.csr_array(X) if sp.issparse(X) else X)[: few.shape[0]]
-        scores = np.asarray(model.decision_function(first))
-        shares = model.predict_proba(first) if hasattr(model, "predict_proba") else np.nan
-    if linear.several and measured.fit is None and not np.allclose(shares, softmax(scores, 1)):
+        scores, shares = np.asarray(model.decision_function(X)), None
+        if linear.several and measured.fit is None:
+            shares = model.predict_proba(X) if hasattr(model, "predict_proba") else np.nan
+    if shares is not None and not np.allclose(shares, softmax(scores, 1)):
         raise ValueError(
-            f"{name} was fitted on {len(linear.coef)} classes and is no softmax; two are wanted. "
-            "Ask about one class against the rest: model (coef_[k], intercept_[k]) or "
+            f"{name} was fitted on {len(linear.coef)} classes and is no softmax; expected two "
+            "classes. Ask about one class against the rest: model (coef_[k], intercept_[k]) or "
             "estimators_[k], labels y == classes_[k]"
         )
     scores = scores if linear.several else scores.ravel()
-    ours = few @ linear.coef.T + linear.intercept
-    # Single precision, and cancellation: measured against the size of the terms of the sum.
-    size = abs(few) @ np.abs(linear.coef.T) + np.abs(linear.intercept) + np.abs(scores)
-    if scores.shape != ours.shape or (np.abs(scores - ours) > 1e-4 * size).any():
+    ours = matrix @ linear.coef.T + linear.intercept
+    same = scores.shape == ours.shape
+    if same:
+        error = np.abs(scores - ours)
+        apart = (error > 1e-4 * np.abs(scores)).reshape(matrix.shape[0], -1).any(axis=1)
+        # Single precision, and cancellation: compare with the size of the terms of the sum.
+        terms = abs(matrix[apart]) @ np.abs(linear.coef.T) + np.abs(linear.intercept)
+        same = bool((error[apart] <= 1e-4 * (terms + np.abs(scores[apart]))).all())
+    if not same:
         raise ValueError(
             f"the scores of {name} are not x·coef + intercept of the model found in it: it is not "
             "linear in X. Transform the data first, or pass (coef, intercept)"

@@ -23,7 +23,8 @@ class Column:
 
     ``source`` is the place of the input's column, and ``name`` what it is called; None if it is not
     known or not one.  ``group`` is the category of a level, ``level`` what a 1 means, and
-    ``otherwise`` what a row without a 1 in the group does.
+    ``otherwise`` what a row without a 1 in the group does.  ``with_none``: the step that made the
+    group can make such rows, so that this is one of its categories.
     """
 
     source: int | None = None
@@ -34,6 +35,7 @@ class Column:
     otherwise: str = "none of these"
     scale: float = 1.0
     shift: float = 0.0
+    with_none: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,6 +38,7 @@ class MeasuredModel:
     ``fit`` is the model if it is ours.  ``costs``, ``categories`` and ``bounds`` are what is
     measured with where nobody says otherwise; None for what is not known.  ``space`` says where in
     words, and ``columns`` what is known of the columns besides their names, if anything.
+    ``bounds_from_rows``: the bounds were found in rows, so that others may lie beyond them.
     """
 
     linear: LinearModel
@@ -50,6 +51,7 @@ class MeasuredModel:
     names: list[Any] | None = None
     encoding: Encoding | None = None
     columns: Sequence[Column] = ()
+    bounds_from_rows: bool = False
 
     @cached_property
     def features(self) -> tuple[Feature, ...]:
@@ -136,6 +138,7 @@ def _as_fitted(fit: RobustLinearClassifier, measured: MeasuredModel) -> Measured
     said = ", for labels as recorded (label_noise is for predictions)"
     measured = replace(
         measured, costs=fit.feature_costs_, categories=fit.categories_, bounds=fit.bounds_,
+        bounds_from_rows=fit.bounds_ is not None and isinstance(fit.bounds, str | None),
         space=measured.space + ("" if fit.label_noise_ is None else said),
     )  # fmt: skip
     encoding = fit.encoding_
@@ -169,8 +172,14 @@ def with_the(words: Iterable[str], whose: str) -> str:
 
 
 def _with_one_hot(measured: MeasuredModel) -> MeasuredModel:
-    """One-hot columns as categories: zeros and ones again, whatever scaled them."""
-    groups = list(categories_of(measured.columns).values())
+    """One-hot columns as categories: zeros and ones again, whatever scaled them.
+
+    The encoder says whether "none of these columns" is a category: a dropped level is.
+    """
+    groups = [
+        [*group, None] if measured.columns[group[0]].with_none else group
+        for group in categories_of(measured.columns).values()
+    ]
     if not groups:
         return measured
     linear, Z = measured.linear, measured.X

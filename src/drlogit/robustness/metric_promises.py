@@ -5,7 +5,7 @@ At a price γ that was fixed without the rows, weak duality gives for the unknow
     sup { E_Q f : W(Q, P) ≤ ε }  ≤  γε + E_P[R_γ],
 
 and ``R_γ`` lies between the least and the largest value of f.  So the mean of ``R_γ`` over the rows
-has an upper limit that holds for every number of them (:func:`.unseen_rows.betting_limit`).  γ is
+has an upper limit that holds for every number of them (:func:`.unseen_rows.bounded_limit`).  γ is
 chosen on a part of the rows that takes no further part.
 
 A ratio ``E[a]/E[b]`` is at most θ where ``sup E[a - θ b] ≤ 0``.  Values of θ are tested one after
@@ -25,13 +25,19 @@ from ..rows.arrays import FloatArray, IndexArray
 from .breakpoints import Hulls
 from .extremes import Extremes
 from .smooth_metrics import Smooth
-from .unseen_rows import LEAST_ROWS, betting_limit
+from .unseen_rows import LEAST_ROWS, bounded_limit
 
 #: The share of the rows on which prices are chosen.
 _CHOOSING = 0.2
 
 #: Ratios are promised in steps of this size.
 _STEP = 0.01
+
+
+_ASSUMED = (
+    "Assumed: the rows are independent, of one population, and the model was fixed before they "
+    "were looked at."
+)
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,8 @@ class MetricPromise:
         The ball.
     is_benefit : bool
         Whether the limit is one from below.
+    assumed : str
+        What the limit rests on.
     """
 
     value: float
@@ -63,6 +71,7 @@ class MetricPromise:
     epsilon: float
     kappa: StatedKappa
     is_benefit: bool
+    assumed: str
 
     def __float__(self) -> float:
         return self.value
@@ -118,9 +127,12 @@ def promise_of(
         value = max(found, key=abs) if metric.name == "calibration" else found[0]
     weights = np.zeros_like(audit.weights)
     weights[judged] = audit.weights[judged]
+    some, assumed = weights[judged], _ASSUMED
+    if some.max() > some.min() * (1.0 + 1e-9):
+        assumed += " No row of the population has a larger weight than the largest of these."
     return MetricPromise(
         value, asked.nominal(weights), str(metric), confidence, judged.size, epsilon, audit.kappa,
-        sign < 0.0,
+        sign < 0.0, assumed,
     )  # fmt: skip
 
 
@@ -168,8 +180,6 @@ def _limit(
     weights[choosing] = w[choosing] / w[choosing].sum()
     price = asked.price_of(part, weights, epsilon) if epsilon > 0.0 else 1e300
     gained = part.at_price(price)[0][judged]
-    if high == low:
-        return high
-    share = w[judged] / w[judged].sum()
-    mean = betting_limit(np.clip((gained - low) / (high - low), 0.0, 1.0), share, 1.0 - alpha)
-    return low + (high - low) * mean + (price * epsilon if epsilon > 0.0 else 0.0)
+    confidence = 1.0 - alpha
+    mean = bounded_limit(np.clip(gained, low, high), w[judged], confidence, low=low, high=high)
+    return mean + (price * epsilon if epsilon > 0.0 else 0.0)

@@ -85,28 +85,33 @@ def _unknown(words: str, count: int) -> list[Column]:
 
 
 def _levels(
-    step: Any, words: str, column: Column, j: int, names: Iterable[str], otherwise: str
+    step: Any, words: str, column: Column, j: int, names: Iterable[str], otherwise: str | None
 ) -> list[Column]:
-    """The levels of a category that a step makes of its column j."""
+    """The levels of a category that a step makes of its column j.
+
+    ``otherwise`` is what zeros in all of its columns mean; None if the step never makes such rows.
+    """
     at = column.source, column.name, words, (id(step), j)
-    return [Column(*at, each, otherwise) for each in names]
+    word, with_none = otherwise or Column.otherwise, otherwise is not None
+    return [Column(*at, each, word, with_none=with_none) for each in names]
 
 
 def _one_hot_encoder(encoder: Any, words: str, columns: list[Column]) -> list[Column]:
-    made = []
-    merged = getattr(encoder, "infrequent_categories_", None)
-    for j, known in enumerate(encoder.categories_):
-        levels, otherwise = [str(level) for level in known], Column.otherwise
-        dropped = None if encoder.drop_idx_ is None else encoder.drop_idx_[j]
-        if dropped is not None:
-            otherwise = levels[dropped]
-        if merged is not None and merged[j] is not None:
-            rare = {str(level) for level in merged[j]}
+    made, unknown = [], encoder.handle_unknown
+    merged = getattr(encoder, "infrequent_categories_", None) or [None] * len(encoder.categories_)
+    for j, (known, infrequent) in enumerate(zip(encoder.categories_, merged, strict=True)):
+        levels, otherwise = [str(level) for level in known], None
+        if unknown == "ignore" or (unknown != "error" and infrequent is None):
+            otherwise = Column.otherwise  # a level that is not known
+        drop = None if encoder.drop_idx_ is None else encoder.drop_idx_[j]
+        dropped = None if drop is None else levels[drop]
+        if infrequent is not None:
+            rare = {str(level) for level in infrequent}
             levels = [*(level for level in levels if level not in rare), "infrequent"]
-            otherwise = "infrequent" if otherwise in rare else otherwise
+            dropped = "infrequent" if dropped in rare else dropped
         if dropped is not None:
-            levels.remove(otherwise)
-        made += _levels(encoder, words, columns[j], j, levels, otherwise)
+            levels.remove(dropped)
+        made += _levels(encoder, words, columns[j], j, levels, dropped or otherwise)
     return made
 
 
@@ -117,7 +122,7 @@ def _bins(step: Any, words: str, columns: list[Column]) -> list[Column] | None:
     made = []
     for j, edges in enumerate(step.bin_edges_):
         levels = [f"{low:.4g} to {high:.4g}" for low, high in itertools.pairwise(edges)]
-        made += _levels(step, words, columns[j], j, levels, Column.otherwise)
+        made += _levels(step, words, columns[j], j, levels, None)
     return made
 
 
@@ -159,6 +164,18 @@ def _missing(step: Any, words: str, columns: list[Column]) -> list[Column]:
     ]
 
 
+def _selected(step: Any, words: str, columns: list[Column]) -> list[Column]:
+    """The columns that are kept; a level that is not has zeros in the rest of its category."""
+    kept = step.get_support()
+    lost = {columns[j].group for j in np.flatnonzero(~kept)} - {None}
+    return [
+        replace(column, with_none=True, otherwise=Column.otherwise)
+        if column.group in lost
+        else column
+        for column in itertools.compress(columns, kept)
+    ]
+
+
 def _column_transformer(transformer: Any, words: str, columns: list[Column]) -> list[Column]:
     places = transformer.output_indices_
     found = _unknown(words, max(there.stop for there in places.values()))
@@ -193,7 +210,7 @@ _KNOWN: dict[str, Callable[[Any, str, list[Column]], list[Column] | None]] = {
     "MissingIndicator": _missing,
     "OneHotEncoder": _one_hot_encoder,
     "RobustScaler": _scaler,
-    "SelectorMixin": lambda step, _, columns: [*itertools.compress(columns, step.get_support())],
+    "SelectorMixin": _selected,
     "StandardScaler": _scaler,
     "_BaseImputer": _imputer,
 }

@@ -180,6 +180,8 @@ def samples_of(
     if ball.epsilon == 0.0:  # nothing moves
         groups, bounded = (), bounded[:0]
     with_none = np.zeros(len(groups), dtype=bool)
+    if groups and ball.with_none is not None:
+        with_none |= ball.with_none
     for rows, part in parts(X, n_features) if groups or bounded.size else ():
         counted = np.flatnonzero(weights[rows] > 0.0)
         for g, group in enumerate(groups):
