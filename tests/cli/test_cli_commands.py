@@ -349,7 +349,7 @@ def test_a_threshold_is_that_of_the_library(folder, cancer, run, answer):
     expected = drlogit.choose_threshold(model, frame, y[300:], costs=costs)
     assert found["threshold"] == pytest.approx(expected.threshold)
     assert found["promise"]["value"] == pytest.approx(expected.promise.value)
-    assert "independent" in found["assumed"]
+    assert "independent" in found["promise"]["assumed"]
     _, out, _ = run("threshold seen.json unseen.csv --max-fpr 0.7")
     assert out.startswith("Decide for malignant from a probability of")
     decided = answer("predict seen.json unseen.csv --threshold 0.2")["predictions"]

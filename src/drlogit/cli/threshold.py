@@ -15,7 +15,6 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 
-from ..robustness.metric_promises import ASSUMED
 from ..robustness.thresholds import choose_threshold
 from . import options
 from .asking import costs_by_pair, read_asked, warn_of_fitted_rows
@@ -49,5 +48,5 @@ def run(arguments: Namespace, console: Console) -> int:
         confidence=arguments.confidence, sample_weight=asked.samples.weights,
     )  # fmt: skip
     record = {"model": arguments.model, "data": asked.samples.source, **asdict(found)}
-    console.answer({**record, "assumed": ASSUMED.removeprefix("Assumed: ")}, str(found))
+    console.answer(record, str(found))
     return DONE

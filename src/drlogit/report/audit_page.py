@@ -206,5 +206,6 @@ def _caveats(content: dict[str, Any]) -> list[str]:
         f"Categories and bounds of {inexact} are taken as numbers: worst cases are upper bounds, "
         "exact where no such move pays."
     )
-    first = "Of several classes, the best error is a bound from below."
-    return [first, words] if inexact else [first]
+    several = len(content["classes"]) > 3
+    first = ["Of more than three classes, the best error is a bound from below."] if several else []
+    return [*first, words] if inexact else first

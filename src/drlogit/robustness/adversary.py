@@ -27,7 +27,7 @@ import numpy as np
 from ..problem.label_costs import StatedKappa
 from ..problem.problem import Problem
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
-from .breakpoints import Breakpoints, Curve, Envelopes
+from .breakpoints import Breakpoints, Curve, Hulls
 from .class_regions import lengths, reach_of_classes
 from .decisions import Decisions
 from .domain_moves import DomainMoves
@@ -205,14 +205,14 @@ class Adversary:
         return np.where(self.u > 0.0, np.minimum(self.costs_to_break, self.flip_costs), 0.0)
 
     @cached_property
-    def error_envelopes(self) -> Envelopes:
+    def error_hulls(self) -> Hulls:
         """Errors, as the adversary can make them."""
-        return self.predictions.envelopes(1.0 - np.eye(len(self.classes)))
+        return self.predictions.hulls(1.0 - np.eye(len(self.classes)))
 
     @property
     def errors(self) -> Breakpoints:
         """Samples predicted right, in the order in which the adversary makes them wrong."""
-        return self.error_envelopes.edges
+        return self.error_hulls.edges
 
     @property
     def exact_crossings(self) -> bool:
@@ -286,15 +286,15 @@ class Adversary:
         return np.where(shares > 1.0 - 1e-12, 1.0, shares)
 
     @property
-    def loss_envelopes(self) -> Envelopes:
+    def loss_hulls(self) -> Hulls:
         """Log-losses, as the adversary can make them."""
-        return Envelopes(self.losses, self.breakpoints, self.sensitivity)
+        return Hulls(self.losses, self.breakpoints, self.sensitivity)
 
     @property
-    def least_loss_envelopes(self) -> Envelopes:
+    def least_loss_hulls(self) -> Hulls:
         """Minus the log-losses, or more: a move gains at most ``L`` per unit of transport."""
-        return Envelopes(-self.losses, self._label_hulls(-self.gaps), self.sensitivity)
+        return Hulls(-self.losses, self._label_hulls(-self.gaps), self.sensitivity)
 
     def loss_curve(self, weights: FloatArray | None = None) -> Curve:
         """The worst-case log-loss at every radius; ``weights`` are others that sum to one."""
-        return self.loss_envelopes.curve(self.weights if weights is None else weights)
+        return self.loss_hulls.curve(self.weights if weights is None else weights)

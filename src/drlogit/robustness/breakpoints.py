@@ -183,7 +183,7 @@ class Breakpoints(NamedTuple):
         return sample, piece, mass, left
 
 
-class Envelopes(NamedTuple):
+class Hulls(NamedTuple):
     """A number of each sample, and what the adversary can make of it.
 
     ``start`` is what the numbers are at no cost, the edges are those of all samples' hulls, and

@@ -25,7 +25,7 @@ from functools import cached_property
 import numpy as np
 
 from ..rows.arrays import FloatArray, IndexArray
-from .breakpoints import Breakpoints, Envelopes
+from .breakpoints import Breakpoints, Hulls
 
 #: Samples that are looked at together: their numbers stay in the processor's cache.
 _LOT = 16384
@@ -49,7 +49,7 @@ class Decisions:
         """What the samples count for as they are."""
         return np.asarray(table[self.label, self.decided])
 
-    def envelopes(self, table: FloatArray) -> Envelopes:
+    def hulls(self, table: FloatArray) -> Hulls:
         """What the adversary can make of the samples.
 
         Piece ``1 + k·D + d`` is the option of the label k and the decision d.
@@ -70,7 +70,7 @@ class Decisions:
                     start[some] += gained
                     gains = gains - gained
                 found.append(Breakpoints.of_hulls(costs, gains, some, 1 + pays))
-        return Envelopes(start, Breakpoints.joined(found), begins=begins)
+        return Hulls(start, Breakpoints.joined(found), begins=begins)
 
     def paying(self, table: FloatArray, price: float) -> IndexArray:
         """Samples for which some option is worth a price."""

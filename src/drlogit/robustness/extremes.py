@@ -2,7 +2,7 @@
 
 The largest mean of f is ``sup { E_Q f : W(Q, P) ≤ ε } = min over γ ≥ 0 of  γε + Σ w_i R_i(γ)``.
 Where f has finitely many values per sample, one sort gives it for every ε
-(:class:`.breakpoints.Envelopes`).  A smooth f needs a search over γ.  There ``ε - Σ w_i c_i(γ)`` is
+(:class:`.breakpoints.Hulls`).  A smooth f needs a search over γ.  There ``ε - Σ w_i c_i(γ)`` is
 a slope, with the costs ``c_i`` of what attains R, and two tangents bound the minimum from below.
 
 Ratios ``E[a] / E[b]`` take Dinkelbach's method (1967, Management Science 13): the largest ratio θ
@@ -27,7 +27,7 @@ from scipy.special import expit
 
 from ..rows.arrays import FloatArray, IndexArray
 from .adversary import Adversary
-from .breakpoints import Envelopes
+from .breakpoints import Hulls
 from .decisions import Decisions
 from .metrics import Metric
 from .smooth_metrics import Smooth, smooth
@@ -107,25 +107,25 @@ class Extremes:
         return self.price_of(self.part(sign), self.audit.weights, epsilon)
 
     @staticmethod
-    def price_of(part: Envelopes | Smooth, weights: FloatArray, epsilon: float) -> float:
+    def price_of(part: Hulls | Smooth, weights: FloatArray, epsilon: float) -> float:
         """The same for what the adversary can make of each sample, and other weights."""
         if isinstance(part, Smooth):
             return _least_dual(part, weights, epsilon)[1]
         return max(part.edges.price(weights, epsilon), part.slope)
 
-    def part(self, sign: float, theta: float = 0.0) -> Envelopes | Smooth:
+    def part(self, sign: float, theta: float = 0.0) -> Hulls | Smooth:
         """What the adversary can make of each sample; of a ratio, of ``a - θ b``."""
         metric = self.metric
         if metric.table is not None:
-            return self.decisions.envelopes(sign * metric.less(theta))
+            return self.decisions.hulls(sign * metric.less(theta))
         if metric.name == "log_loss" and (sign > 0.0 or len(self.audit.classes) > 2):
-            return self.audit.loss_envelopes if sign > 0.0 else self.audit.least_loss_envelopes
+            return self.audit.loss_hulls if sign > 0.0 else self.audit.least_loss_hulls
         return smooth(self._audit, metric.name, sign)
 
     def radius_of(self, limit: float, sign: float) -> float:
         """The least radius at which the end on one side reaches a limit; inf if none does."""
         w, part, goal = self.audit.weights, self.part(sign, limit), sign * limit
-        if isinstance(part, Envelopes):
+        if isinstance(part, Hulls):
             if self.metric.below is None:
                 return part.curve(w).radius_of(goal)
             radius = part.curve(w).radius_of(0.0)
@@ -165,7 +165,7 @@ class Extremes:
             return most, cost
 
         slopes = (
-            part.slope / share if isinstance(part, Envelopes) else 0.0
+            part.slope / share if isinstance(part, Hulls) else 0.0
             for part, share in zip(parts, shares, strict=True)
         )
         return least_dual(at, epsilon, max(slopes))[0]
@@ -202,7 +202,7 @@ class Extremes:
             tables = metric.less(0.0), below
             staying = np.array([rest @ self.decisions.values(table) for table in tables])
         for step in range(100):
-            found = decisions.envelopes(sign * metric.less(theta))
+            found = decisions.hulls(sign * metric.less(theta))
             value = float(found.curve(w).at(epsilon)) + sign * (staying[0] - theta * staying[1])
             total = float(staying[1] + found.other_curve(w, below).at(epsilon))
             if step == 0 and rest is not None and (value < -1e-12 or total <= 0.0):
@@ -240,7 +240,7 @@ class Extremes:
         return max(best, -bounds[0][0])
 
 
-def _sums(part: Envelopes | Smooth, weights: FloatArray, price: float) -> tuple[float, float]:
+def _sums(part: Hulls | Smooth, weights: FloatArray, price: float) -> tuple[float, float]:
     most, cost = part.at_price(price)
     some = weights > 0.0
     return float(weights[some] @ most[some]), float(weights[some] @ cost[some])

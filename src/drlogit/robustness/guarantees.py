@@ -45,7 +45,7 @@ from ..rows.arrays import FloatArray, IndexArray
 from .adversary import Adversary
 from .audit_problem import audit_problem
 from .extremes import Extremes
-from .measured_model import own_fit
+from .measured_model import own_fit, radius_of_fit
 from .metric_promises import MetricPromise, promise_of, split_rows
 from .metrics import metric_of
 from .subgroups import Subgroup, subgroups
@@ -230,10 +230,7 @@ def guarantee(
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}")
     if epsilon is None:
-        fit = own_fit(model)
-        if fit is None:
-            raise ValueError("this model has no radius of its own: say which with epsilon=")
-        epsilon = fit.epsilon_
+        epsilon = radius_of_fit(model)
     if largest_weight is not None:
         most = np.max(1.0 if sample_weight is None else np.asarray(sample_weight))
         if not most <= largest_weight < math.inf:
@@ -246,8 +243,8 @@ def guarantee(
         "categories": categories, "bounds": bounds, "space": space,
     }  # fmt: skip
     if metric is not None:
-        if cv is not None or groups is not None:
-            raise ValueError("metric cannot be combined with cv or groups")
+        if cv is not None or groups is not None or largest_weight is not None:
+            raise ValueError("metric cannot be combined with cv, groups or largest_weight")
         audit = audit_problem(model, X, y, sample_weight=sample_weight, **ball)
         asked = Extremes(audit, metric_of(audit, metric, threshold))
         return promise_of(asked, confidence, *split_rows(audit.weights, random_state))

@@ -22,22 +22,22 @@ import numpy as np
 
 from ..problem.label_costs import StatedKappa, flips_in_words
 from ..rows.arrays import FloatArray, IndexArray
-from .breakpoints import Envelopes
+from .breakpoints import Hulls
 from .extremes import Extremes
 from .smooth_metrics import Smooth
 from .unseen_rows import LEAST_ROWS, bounded_limit
-
-#: What every promise of a metric rests on.
-ASSUMED = (
-    "Assumed: the rows are independent, of one population in which no row has a larger weight than "
-    "the largest of these, and the model was fixed before they were looked at."
-)
 
 #: The share of the rows on which prices are chosen.
 _CHOOSING = 0.2
 
 #: Ratios are promised in steps of this size.
 _STEP = 0.01
+
+
+_ASSUMED = (
+    "Assumed: the rows are independent, of one population, and the model was fixed before they "
+    "were looked at."
+)
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,8 @@ class MetricPromise:
         The ball.
     is_benefit : bool
         Whether the limit is one from below.
+    assumed : str
+        What the limit rests on.
     """
 
     value: float
@@ -69,6 +71,7 @@ class MetricPromise:
     epsilon: float
     kappa: StatedKappa
     is_benefit: bool
+    assumed: str
 
     def __float__(self) -> float:
         return self.value
@@ -124,9 +127,12 @@ def promise_of(
         value = max(found, key=abs) if metric.name == "calibration" else found[0]
     weights = np.zeros_like(audit.weights)
     weights[judged] = audit.weights[judged]
+    some, assumed = weights[judged], _ASSUMED
+    if some.max() > some.min() * (1.0 + 1e-9):
+        assumed += " No row of the population has a larger weight than the largest of these."
     return MetricPromise(
         value, asked.nominal(weights), str(metric), confidence, judged.size, epsilon, audit.kappa,
-        sign < 0.0,
+        sign < 0.0, assumed,
     )  # fmt: skip
 
 
@@ -164,7 +170,7 @@ def _ratio(
 
 
 def _limit(
-    asked: Extremes, part: Envelopes | Smooth, ends: tuple[float, float], choosing: IndexArray,
+    asked: Extremes, part: Hulls | Smooth, ends: tuple[float, float], choosing: IndexArray,
     judged: IndexArray, alpha: float,
 ) -> float:  # fmt: skip
     """The upper limit of ``γε + E[R_γ]`` from the rows that judge."""
@@ -174,6 +180,6 @@ def _limit(
     weights[choosing] = w[choosing] / w[choosing].sum()
     price = asked.price_of(part, weights, epsilon) if epsilon > 0.0 else 1e300
     gained = part.at_price(price)[0][judged]
-    gained = np.clip(gained, low, high)
-    mean = bounded_limit(gained, w[judged], 1.0 - alpha, low=low, high=high)
+    confidence = 1.0 - alpha
+    mean = bounded_limit(np.clip(gained, low, high), w[judged], confidence, low=low, high=high)
     return mean + (price * epsilon if epsilon > 0.0 else 0.0)

@@ -98,13 +98,13 @@ sample_weight
 
 def worst_error(audit: Adversary, weights: FloatArray | None = None) -> Curve:
     """The largest error rate at every radius; ``weights`` are others that sum to one."""
-    curve = audit.error_envelopes.curve(audit.weights if weights is None else weights)
+    curve = audit.error_hulls.curve(audit.weights if weights is None else weights)
     return curve._replace(values=np.minimum(curve.values, 1.0))
 
 
 def best_error(audit: Adversary) -> Curve:
     """The smallest error rate at every radius."""
-    curve = audit.predictions.envelopes(np.eye(len(audit.classes)) - 1.0).curve(audit.weights)
+    curve = audit.predictions.hulls(np.eye(len(audit.classes)) - 1.0).curve(audit.weights)
     return curve._replace(values=np.maximum(-curve.values, 0.0))
 
 
@@ -118,7 +118,7 @@ def confusion(audit: Adversary) -> FloatArray:
 
 def worst_confusions(audit: Adversary, radii: FloatArray) -> FloatArray:
     """The same in the worst case for the error, at each radius; on the boundary all are wrong."""
-    found, size = audit.error_envelopes, len(audit.classes)
+    found, size = audit.error_hulls, len(audit.classes)
     cells = [
         found.other_curve(audit.weights, cell.reshape(size, size)).at(radii)
         for cell in np.eye(size * size)

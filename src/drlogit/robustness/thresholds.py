@@ -22,7 +22,7 @@ from .adversary import Adversary
 from .audit_problem import audit_problem
 from .extremes import Extremes
 from .measured_model import radius_of_fit
-from .metric_promises import ASSUMED, MetricPromise, promise_of, split_rows
+from .metric_promises import MetricPromise, promise_of, split_rows
 from .metrics import metric_of
 
 #: Thresholds that are tried, beside the usual one: quantiles of scores of all rows and positives.
@@ -66,7 +66,8 @@ class ThresholdChoice:
             f"{self.promise}, and {self.tpr:.1%} of {self.positive} are found.\n"
             f"The usual threshold {self.usual:.4g} promises {self.promise.bound} "
             f"{self.usual_promise.value:.4g} ({self.usual_promise.nominal:.4g} on the rows as they "
-            f"are). All {self.tried} thresholds that were tried are allowed for.\n{ASSUMED}"
+            f"are). All {self.tried} thresholds that were tried are allowed for.\n"
+            f"{self.promise.assumed}"
         )
 
 

@@ -190,7 +190,7 @@ def _of_decisions(asked: Extremes) -> WorstCaseDistribution:
     epsilon, w = audit.problem.epsilon, audit.weights
     supremum = asked.end(sign, epsilon)
     decisions = audit.decisions(metric.cuts, attained=True)
-    found = decisions.envelopes(sign * metric.less(supremum))
+    found = decisions.hulls(sign * metric.less(supremum))
     index, piece, mass, _ = found.edges.pieces(w, _spendable(epsilon, 2 * w.size))
     assert found.begins is not None
     option = np.where(piece > 0, piece - 1, found.begins[index])
