@@ -30,14 +30,14 @@ from .ball_qp import (
     coordinate_newton,
     projected_gradient,
     secular_equation,
-)
+)  # fmt: skip
 from .first_order import (
     FrameworkResult,
     ResidualRuleWarning,
     Subproblem,
     framework,
     golden_section,
-)
+)  # fmt: skip
 from .iterators import (
     PaperIterate,
     averages,
@@ -46,30 +46,13 @@ from .iterators import (
     pdhg_steps,
     standard_admm_steps,
     subgradient_steps,
-)
+)  # fmt: skip
 from .standard_admm import semismooth_newton
 
 __all__ = [
-    "INNER_SOLVERS",
-    "FrameworkResult",
-    "NormBall",
-    "PaperIterate",
-    "Quadratic",
-    "ResidualRuleWarning",
-    "Subproblem",
-    "active_set_cg",
-    "averages",
-    "ball_least_squares",
-    "coordinate_minimization",
-    "coordinate_newton",
-    "framework",
-    "golden_section",
-    "linearized_admm_steps",
-    "lp_admm_steps",
-    "pdhg_steps",
-    "projected_gradient",
-    "secular_equation",
-    "semismooth_newton",
-    "standard_admm_steps",
-    "subgradient_steps",
-]
+    "INNER_SOLVERS", "FrameworkResult", "NormBall", "PaperIterate", "Quadratic",
+    "ResidualRuleWarning", "Subproblem", "active_set_cg", "averages", "ball_least_squares",
+    "coordinate_minimization", "coordinate_newton", "framework", "golden_section",
+    "linearized_admm_steps", "lp_admm_steps", "pdhg_steps", "projected_gradient",
+    "secular_equation", "semismooth_newton", "standard_admm_steps", "subgradient_steps",
+]  # fmt: skip

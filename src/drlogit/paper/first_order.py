@@ -167,9 +167,8 @@ def framework(
         With the certified gap of what the framework ends with.
     """
     started = time.perf_counter()
-    for name, value in (
-        ("residual_tol", residual_tol), ("bracket_tol", bracket_tol), ("tol", tol),
-    ):  # fmt: skip
+    tolerances = {"residual_tol": residual_tol, "bracket_tol": bracket_tol, "tol": tol}
+    for name, value in tolerances.items():
         if not (math.isfinite(value) and value > 0.0):
             raise ValueError(f"{name} must be finite and > 0, got {value!r}")
     if max_iter < 1:
@@ -192,17 +191,12 @@ def framework(
             found = certify(problem, solution.coefficients, point=solution.point, tol=tol)
             status = solution.status.judged(found.gap, tol)
             return recorder.result(
-                solution.coefficients, found.lam, found, status, started, solution.info
+                solution.coefficients, found, status, started, info=solution.info
             )
-        run = _Published(
-            problem,
-            BetaStep.build(problem, published_inner(inner, problem), inner_tol),
-            starting_point(
-                problem, start or "zeros", random_state, PAPER_RHO if rho is None else rho
-            ),
-            PAPER_GAMMA if gamma is None else gamma,
-            residual_tol, max_iter, recorder,
-        )  # fmt: skip
+        rho, gamma = rho or PAPER_RHO, gamma or PAPER_GAMMA
+        beta_step = BetaStep.build(problem, published_inner(inner, problem), inner_tol)
+        first = starting_point(problem, start or "zeros", random_state, rho)
+        run = _Published(problem, beta_step, first, gamma, residual_tol, max_iter, recorder)
         status = Status.OPTIMAL  # by its own rule; the certificate decides
         try:
             upper = _LAMBDA_CONSTANT / problem.epsilon
@@ -210,17 +204,16 @@ def framework(
         except _StoppedError:
             status = Status.STOPPED
         recorder.stop_clock()
-        assert run.best is not None, "there is at least one subproblem"
-        lam, step = run.best
-        found = _certificate(problem, lam, step, tol)
-    if status is Status.OPTIMAL and any(run.ended == "max_iter" for run in run.subproblems):
+        found = _certificate(problem, *run.best, tol)
+    runs = tuple(run.subproblems)
+    if status is Status.OPTIMAL and any(each.ended == "max_iter" for each in runs):
         status = Status.MAX_ITER
     status = status.judged(found.gap, tol)
-    info = {"lambdas": [run.lam for run in run.subproblems], "lambda_search": "golden"}
-    result = recorder.result(step.beta, lam, found, status, started, info)
+    info = {"lambdas": [each.lam for each in runs], "lambda_search": "golden"}
+    result = recorder.result(run.best[1].beta, found, status, started, subproblems=runs, info=info)
     if status is Status.UNPROVEN:
         _warn(result, residual_tol)
-    return replace(result, subproblems=tuple(run.subproblems))
+    return result
 
 
 def golden_section(
@@ -302,34 +295,18 @@ class _Recorder:
         self.seconds = cpu, wall
 
     def result(
-        self,
-        beta: FloatArray,
-        lam: float,
-        found: Certificate,
-        status: Status,
-        started: float,
-        info: dict[str, Any],
-    ) -> FrameworkResult:
+        self, beta: FloatArray, found: Certificate, status: Status, started: float, *,
+        info: dict[str, Any], subproblems: tuple[Subproblem, ...] = (),
+    ) -> FrameworkResult:  # fmt: skip
         """The result with its certificate and the trace."""
         coef, intercept = self.problem.split(beta)
         return FrameworkResult(
-            coef=coef,
-            intercept=intercept,
-            lam=lam,
-            objective=found.primal,
-            dual_objective=found.dual,
-            gap=found.gap,
-            dual=found.dual_point(self.problem),
-            status=status,
-            n_iter=len(self.iterates),
-            solver="lp-admm",
-            setup_time=self._started[1] - started,
-            solve_time=self.seconds[1],
-            trace=Monitor().trace,
-            info={**info, "cpu_seconds": self.seconds[0]},
-            ball=self.problem.ball,
-            iterates=tuple(self.iterates),
-        )
+            coef, intercept, found.lam, found.primal, found.dual, found.gap,
+            found.dual_point(self.problem), status, len(self.iterates), "lp-admm",
+            self._started[1] - started, self.seconds[1], Monitor().trace,
+            {**info, "cpu_seconds": self.seconds[0]}, self.problem.ball, subproblems,
+            tuple(self.iterates),
+        )  # fmt: skip
 
 
 @dataclass(eq=False)
@@ -344,8 +321,7 @@ class _Published:
     max_iter: int
     recorder: _Recorder
     subproblems: list[Subproblem] = field(default_factory=list)
-    best: tuple[float, FixedLambdaStep] | None = None
-    least: float = math.inf
+    best: tuple[float, FixedLambdaStep] = field(init=False)  # λ and the last iterate there
 
     def value(self, lam: float) -> float:
         """``q(λ)`` by Algorithm 1."""
@@ -367,9 +343,9 @@ class _Published:
         value = self.problem.epsilon * lam + self.recorder.iterates[-1].F
         if ended != "residual":
             value = self.problem.objective(step.beta, lam)
+        if all(value < each.value for each in self.subproblems):
+            self.best = lam, step
         self.subproblems.append(Subproblem(lam, value, k, step.residual, ended))
-        if value < self.least or self.best is None:
-            self.best, self.least = (lam, step), value
         if ended == "callback":
             raise _StoppedError
         return value
