@@ -272,8 +272,8 @@ def _fitted(model: Model, sample: Split, strength: float, kappa: float | None) -
             warnings.simplefilter("ignore", drlogit.paper.ResidualRuleWarning)
             # Of the inner solvers the faster one; they end at the same point.
             inner = "coordinate-newton" if sp.issparse(sample.X) else "active-set-cg"
-            theirs = drlogit.paper.framework(sample.X, sample.y, strength, kappa, inner=inner)
-        return theirs.coef, {"gap": theirs.gap, "status": theirs.status.name}
+            found = drlogit.paper.framework(sample.X, sample.y, strength, kappa, inner=inner)
+        return found.coef, {"gap": found.gap, "status": found.status.name}
     started = time.process_time()
     result = drlogit.solve(
         sample.X, sample.y, epsilon=strength, kappa=kappa, norm="l1", fit_intercept=False, tol=TOL,

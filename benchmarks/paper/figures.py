@@ -86,18 +86,14 @@ def figure2(rows: Rows, synthetic: list[Row], real: list[Row]) -> Any:
 def figure3(rows: Rows, tasks: list[Row]) -> Any:
     """How far above the optimum, against time: the authors' parameters above, tuned ones below."""
     sets = data_of(tasks)
-    theirs: dict[str, Any] = {curve.name: (curve,) for curve in curves.AUTHORS}
-    tuned: dict[str, Any] = {**curves.TUNED}
+    theirs = {curve.name: (curve,) for curve in curves.AUTHORS}
     per_part = -(-len(sets) // 3)
     figure = _new_figure(9.0, 2 * (2.5 * per_part + 1.1))
-    for part, title, groups in zip(
-        figure.subfigures(2, 1),
-        ("the authors' parameters", "tuned parameters"),
-        (theirs, tuned),
-        strict=True,
-    ):
-        part.suptitle(title)
-        _panels(part, rows, tasks, groups)
+    above, below = figure.subfigures(2, 1)
+    above.suptitle("the authors' parameters")
+    _panels(above, rows, tasks, theirs)
+    below.suptitle("tuned parameters")
+    _panels(below, rows, tasks, curves.TUNED)
     return figure
 
 

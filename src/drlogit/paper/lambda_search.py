@@ -42,10 +42,11 @@ from .ball_qp import InnerSolver
 from .fixed_lambda import CHECK_EVERY, Cut, FixedLambdaStep, cut_of, next_check
 from .lp_admm import lp_admm_iteration
 
-#: The derivative search leaves a subproblem when its own gap is this share of what is unknown
-#: about (P); golden section, when it is this share of ``tol``: the wrong one of two values that are
-#: so close costs, by convexity, less than twice that.
-_SHARE_OF_UNKNOWN = 0.1
+#: The derivative search leaves a subproblem when its own gap is this share of what is unknown about
+#: (P); without the matrix H, where accuracy takes long, a larger share.  Golden section leaves it
+#: when the gap is a share of ``tol``: by convexity the wrong one of two values that are so close
+#: costs less than twice that.
+_SHARE_OF_UNKNOWN, _MATRIX_FREE_SHARE = 0.1, 0.5
 _SHARE_OF_TOL = 0.05
 
 #: The derivative search begins where margins have about this size, which for log-odds is large.
@@ -144,6 +145,11 @@ class LambdaSearch:
     lambdas: list[float] = field(default_factory=list)
 
     @property
+    def matrix_at_hand(self) -> bool:
+        """Whether the β-step has formed H."""
+        return self.beta_step.quadratic.matrix is not None
+
+    @property
     def lower(self) -> float:
         """Lower bound of (P) from the cuts."""
         return _meeting(self.falling, self.rising, self.problem.lambda_upper_bound)[1]
@@ -173,7 +179,7 @@ class LambdaSearch:
             first = first._replace(rho=self.rho)
         steps = lp_admm_iteration(self.problem, lam, first, self.beta_step, gamma=self.gamma)
         # Without the matrix H an iteration takes longer than a look at the gap.
-        check = every = 1 if self.beta_step.quadratic.matrix is None else CHECK_EVERY
+        check = every = CHECK_EVERY if self.matrix_at_hand else 1
         for k, step in enumerate(steps, start=1):
             self.n_iter += 1
             look = k >= check or self.n_iter >= self.max_iter
@@ -277,7 +283,7 @@ def derivative_search(search: LambdaSearch, first: AdmmStart, guess: float | Non
     lam = guess
     falling: Probe | None = None  # the last probe where q' < 0
     rising: Probe | None = None  # and where it is not
-    share = _SHARE_OF_UNKNOWN
+    share = _SHARE_OF_UNKNOWN if search.matrix_at_hand else _MATRIX_FREE_SHARE
     widths = [high - low]
     while True:
         probe = search.probe(lam, first, lambda: share * search.unknown)  # noqa: B023
