@@ -24,7 +24,10 @@ from sklearn.preprocessing import StandardScaler
 
 from ..estimators.training_data import matrix_of
 from ..files.model_file import read_model
+from ..files.writing import write_text
 from ..report.audits import audit
+from ..report.shift_page import shift_section
+from ..robustness.shift import shift
 from . import options
 from .asking import (
     ModelAndSamples,
@@ -51,6 +54,7 @@ def add_options(parser: ArgumentParser) -> None:
     add("--unseen", "the models have not seen these samples: begin with what holds for new data; "
         "then nothing is fitted to them for comparison")  # fmt: skip
     add("--groups COLUMN", "column whose values are subgroups, on the page")
+    add("--new FILE", "new samples with labels: report how far they have moved from these")
     add(*options.COSTS, type=options.amounts)
     add("--threshold SHARE", "with --costs: probability from which on to decide for the positive "
         "class", type=float, default=0.5)  # fmt: skip
@@ -77,14 +81,24 @@ def run(arguments: Namespace, console: Console) -> int:
         holdout=(X, asked.labels) if arguments.unseen else None,
         metric=costs_by_pair(arguments.costs, asked.classes), threshold=arguments.threshold,
     )  # fmt: skip
+    moved = None
+    if arguments.new is not None:
+        new = read_asked(Namespace(**{**vars(arguments), "data": arguments.new}), console)
+        kappa = asked.kappa(arguments.kappa)
+        moved = shift(asked.model, X, asked.labels, new.samples.X, new.labels, kappa=kappa)
     if arguments.output is not None:
         source = Path(asked.samples.source).name
         subtitle = f"{', '.join(models)}, on {report.n_samples:,} samples of {source}"
-        report.to_html(arguments.output, subtitle=subtitle)
+        page = report.to_html(subtitle=subtitle)
+        if moved is not None:
+            page = page.replace("</main>", f"{shift_section(moved)}\n</main>", 1)
+        write_text(arguments.output, page)
     files = [arguments.model, *arguments.others]
     record = {"files": files, "data": asked.samples.source, **report.to_dict()}
+    record |= {} if moved is None else {"shift": moved.to_dict()}
+    told = "" if moved is None else f"\n\nNew samples, {Path(arguments.new).name}\n{moved}"
     written = f"\n\nReport written to {arguments.output}" if arguments.output else ""
-    console.answer(record, lambda: f"{report}{written}")
+    console.answer(record, lambda: f"{report}{told}{written}")
     return DONE
 
 

@@ -16,7 +16,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import LeaveOneGroupOut, StratifiedKFold
 
 from ..estimators.class_recall import ClassRecall
 from ..estimators.classifier_cv import FOLD_TOL, DRLogisticRegressionCV
@@ -25,7 +25,7 @@ from ..problem.label_costs import kappa_text
 from ..robustness.guarantees import guarantee
 from ..robustness.unseen_rows import LEAST_ROWS
 from . import options
-from .asking import ModelAndSamples
+from .asking import ModelAndSamples, read_column
 from .console import DONE, NOT_CONVERGED, Console
 from .guarantee import guarantee_record
 from .outputs import certificate_record, explain_fit, explain_written, table
@@ -45,6 +45,8 @@ def add_options(parser: ArgumentParser) -> None:
     add("--folds N", "stratified folds", type=int, default=5)
     add("--shuffle", "draw the folds at random instead of in the order of the rows")
     add("--seed N", "which folds --shuffle draws, which it implies", type=int)
+    add("--parts COLUMN", "leave each value of this column out in turn (hospitals, years), not folds "
+        "of rows; the column is no feature")  # fmt: skip
     add("--one-standard-error", "take the largest radius that is not clearly worse than the best")
     add("--scoring NAME", "what to maximise, a scikit-learn name (default: log-loss)")
     add("--jobs N", "processes to use", type=int)
@@ -66,8 +68,12 @@ _grid.__name__ = "number or list of numbers"
 
 def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
-    training, folds = read_training(arguments, console), arguments.folds
-    if arguments.shuffle or arguments.seed is not None:
+    if arguments.parts is not None:
+        arguments.drop = (*arguments.drop, arguments.parts)
+    training, folds, parts = read_training(arguments, console), arguments.folds, None
+    if arguments.parts is not None:
+        folds, parts = _by_part(training, arguments)
+    elif arguments.shuffle or arguments.seed is not None:
         folds = StratifiedKFold(folds, shuffle=True, random_state=arguments.seed or 0)
     else:
         remark_on_order(training, console)
@@ -89,7 +95,12 @@ def run(arguments: Namespace, console: Console) -> int:
     given, promised = training.samples, None
     if given.kappa is None and training.labels.size >= LEAST_ROWS:
         promised = guarantee(
-            search, given.X, training.labels, sample_weight=given.weights, cv=folds
+            search,
+            given.X,
+            training.labels,
+            sample_weight=given.weights,
+            cv=folds,
+            parts=parts,
         )
     recall = ModelAndSamples(search, training.origin, given).recall()
     record = _record(search, training, arguments) | recall.record
@@ -97,6 +108,16 @@ def run(arguments: Namespace, console: Console) -> int:
     console.answer(record, lambda: _text(search, promised, recall, arguments))
     proven = (search.cv_results_["max_gap"] <= max(arguments.tol, FOLD_TOL)).all()
     return DONE if proven and (search.dual_gap_ <= arguments.tol).all() else NOT_CONVERGED
+
+
+def _by_part(training: Training, arguments: Namespace) -> tuple[list[Any], Any]:
+    """Folds that leave each part out in turn, and the part of each sample."""
+    if arguments.shuffle or arguments.seed is not None or arguments.data == "-":
+        raise ValueError("--parts reads a file, and cannot be combined with --shuffle or --seed")
+    asked = ModelAndSamples(None, {}, training.samples)
+    named = [str(value) for value in read_column(asked, arguments, arguments.parts)]
+    parts = np.unique(named, return_inverse=True)[1]
+    return list(LeaveOneGroupOut().split(parts, groups=parts)), parts
 
 
 def _record(search: Any, training: Training, arguments: Namespace) -> dict[str, Any]:

@@ -57,18 +57,27 @@ estimate of it. The columns give another lower bound, {distance}.</li>
 
 def shift_page(found: Shift, title: str | None = None, subtitle: str = "") -> str:
     """The page of a shift."""
-    figures = [_histograms(*found.scores)]
-    if found.epsilon is not None and found.loss_new is not None:
-        figures.insert(0, _curve(found))
     return _PAGE.format(
         title=escape(title or "How far have the data moved?"),
         subtitle=escape(subtitle or f"{found.n_ref:,} reference rows, {found.n_new:,} new rows"),
         styles=resources.files(__package__).joinpath("audit.css").read_text("utf-8"),
         words=_words(str(found)),
-        figures="\n".join(figures),
+        figures=_figures(found),
         table=_table(found),
         distance=f"{found.distance:.3g}" if math.isfinite(found.distance) else "infinite",
     )
+
+
+def shift_section(found: Shift) -> str:
+    """A shift as a section of another page."""
+    return f"<h2>How far have the data moved?</h2>\n{_words(str(found))}\n{_figures(found)}"
+
+
+def _figures(found: Shift) -> str:
+    figures = [_histograms(*found.scores)]
+    if found.epsilon is not None and found.loss_new is not None:
+        figures.insert(0, _curve(found))
+    return "\n".join(figures)
 
 
 def _words(text: str) -> str:

@@ -183,6 +183,7 @@ def guarantee(
     largest_weight: float | None = None,
     groups: Any = None,
     cv: Any = None,
+    parts: ArrayLike | None = None,
     random_state: int = 0,
     metric: Any = None,
     threshold: Any = 0.5,
@@ -215,6 +216,10 @@ def guarantee(
         fit, and the statement is about models that are fitted again without each fold, each in the
         ball of its own fit.  For a search (ours or scikit-learn's) it is about the candidate
         chosen, and the limits allow for the choice among all that were tried.
+    parts : array of shape (n_samples,), optional
+        The hospital, year or region of each row, for splitters such as ``LeaveOneGroupOut``.  The
+        statement pools the rows of all parts and says so; what the next part may bring is
+        :func:`drlogit.radius_from_parts`.
     random_state : int
         Which rows choose the prices, where the model does not know them.
     metric, threshold : optional
@@ -249,15 +254,17 @@ def guarantee(
         asked = Extremes(audit, metric_of(audit, metric, threshold))
         return promise_of(asked, confidence, *split_rows(audit.weights, random_state))
     if cv is not None:
-        parts = subgroups(groups, X, np.size(y))
+        apart = subgroups(groups, X, np.size(y))
         weights = sample_weight, largest_weight
-        return _out_of_fold(model, X, y, weights, cv, ball, confidence, parts, random_state)
+        return _out_of_fold(model, X, y, weights, cv, parts, ball, confidence, apart, random_state)
+    if parts is not None:
+        raise ValueError("parts are for folds: give a splitter such as cv=LeaveOneGroupOut()")
     audit = audit_problem(model, X, y, sample_weight=sample_weight, **ball)
-    parts = subgroups(groups, X, audit.weights.size)
+    apart = subgroups(groups, X, audit.weights.size)
     if largest_weight is not None:  # the audit's weights sum to one
         given = np.ones(audit.weights.size) if sample_weight is None else sample_weight
         largest_weight = float(largest_weight / np.sum(given))
-    return guarantee_of(audit, confidence, parts, random_state, largest_weight)
+    return guarantee_of(audit, confidence, apart, random_state, largest_weight)
 
 
 def guarantee_of(
@@ -299,6 +306,7 @@ def _out_of_fold(
     y: Any,
     sample_weight: tuple[Any, float | None],
     cv: Any,
+    by_part: Any,
     ball: dict[str, Any],
     confidence: float,
     parts: tuple[Subgroup, ...],
@@ -312,7 +320,7 @@ def _out_of_fold(
     labels = np.asarray(y)
     weights = None if sample_weight[0] is None else np.asarray(sample_weight[0])
     found, ignoring, tested = [], [], []
-    for train, test in check_cv(cv, labels, classifier=True).split(X, labels):
+    for train, test in check_cv(cv, labels, classifier=True).split(X, labels, by_part):
         own = {} if weights is None else {f"{last}sample_weight": weights[train]}
         fitted = clone(learner).fit(rows_of(X, train), labels[train], **own)
         seen, unseen = (
@@ -339,9 +347,13 @@ def _out_of_fold(
     place = np.full(labels.size, -1)
     place[where] = np.arange(where.size)
     parts = tuple(replace(part, members=place[part.members]) for part in parts)
-    return _stated(
+    stated = _stated(
         pooled, others, unseen, order, order, confidence, parts, folds=len(found), tried=tried
     )
+    if by_part is None:
+        return stated
+    said = "The rows of all parts are pooled, so the spread between parts is ignored."
+    return replace(stated, assumed=f"{stated.assumed} {said}")
 
 
 def _candidate(model: Any) -> tuple[Any, int]:
