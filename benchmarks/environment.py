@@ -6,6 +6,7 @@ import ast
 import hashlib
 import os
 import platform
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -27,30 +28,37 @@ THREAD_VARIABLES = tuple(
     f"{library}_NUM_THREADS" for library in "OMP OPENBLAS MKL BLIS NUMBA RAYON".split()
 )
 
-#: Packages of the library that show or store what others measure.
-_NOT_MEASURED = ("cli", "files", "plots", "datasets", "verification")
+#: Packages of the library that show, store or check what the others compute.
+_NOT_MEASURED = ("cli", "files", "report", "verification")
 
+_ROOT = Path(drlogit.__file__).parent
 
-#: Read when the library is loaded, not later, when its files may have been edited.
+#: The library's files by package, read when it is loaded: they may be edited while it runs.
 _SOURCES = [
-    path.read_text(encoding="utf-8")
-    for path in Path(drlogit.__file__).parent.rglob("*.py")
-    if path.relative_to(Path(drlogit.__file__).parent).parts[0] not in _NOT_MEASURED
+    (path.relative_to(_ROOT).parts[0], path.suffix, path.read_text(encoding="utf-8"))
+    for path in _ROOT.rglob("*.p*")
+    if path.suffix in (".py", ".pyx", ".pxd")
 ]
 
 
-def source_digest() -> str:
-    """Which state of the library is measured: versions do not change with every edit.
+@cache
+def source_digest(*without: str) -> str:
+    """A digest of the library's code, which changes more often than its version.
 
-    Only statements count, and not where they stand: neither a module's name, nor its imports,
-    comments and docstrings change what is measured.
+    Packages named in ``without`` do not count.  Neither do comments, docstrings, imports and the
+    order of definitions: they do not change what is measured.
     """
-    parts = [ast.dump(node) for source in _SOURCES for node in _statements(source)]
+    parts = [
+        part
+        for package, suffix, source in _SOURCES
+        if package not in _NOT_MEASURED + without
+        for part in (_statements(source) if suffix == ".py" else _lines(source))
+    ]
     return hashlib.sha256("\n".join(sorted(parts)).encode()).hexdigest()[:10]
 
 
-def _statements(source: str) -> list[ast.stmt]:
-    """The statements of a module without imports and docstrings."""
+def _statements(source: str) -> list[str]:
+    """The statements of a Python module without imports and docstrings."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
@@ -59,7 +67,13 @@ def _statements(source: str) -> list[ast.stmt]:
             if kept and isinstance(kept[0], ast.Expr) and isinstance(kept[0].value, ast.Constant):
                 del kept[0]
             node.body = kept  # type: ignore[attr-defined]
-    return tree.body
+    return [ast.unparse(part) for part in tree.body]
+
+
+def _lines(source: str) -> list[str]:
+    """The lines of a Cython module without comments and docstrings, as one part."""
+    code = re.sub(r'"""[\s\S]*?"""|#.*', "", source)
+    return ["\n".join(line.rstrip() for line in code.split("\n") if line.strip())]
 
 
 @cache

@@ -2,40 +2,55 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from .. import store
-from ..environment import environment
+from ..environment import environment, source_digest
 from ..store import Row
 
 #: What tells one measurement from another.
 KEY = ("experiment", "data", "method", "trial", "limit")
 
-#: What must agree for times to be compared.
-_SAME = ("cpu", "drlogit_source")
-
 
 def task(experiment: str, data: str, method: str, trial: int = 0, limit: float = 0.0) -> Row:
-    """One measurement; ``limit`` is on its seconds or iterations."""
+    """One measurement; ``limit`` is on its seconds."""
     return dict(zip(KEY, (experiment, data, method, trial, limit), strict=True))
 
 
-class Rows:
-    """The rows of a folder that this version of the library measured on this processor.
+def code_of(run: Row) -> str:
+    """The digest of the code that a task runs.
 
-    With ``last``, those measured like the last one there, whatever is installed now.
+    Only the paper's own methods run the package ``paper``.  Their names begin with ``lp-admm`` or
+    ``paper``.
+    """
+    paper = run["experiment"] in ("figure3", "theory") or run["method"].startswith(
+        ("lp-admm", "paper")
+    )
+    return source_digest() if paper else source_digest("paper")
+
+
+class Rows:
+    """The rows of a folder, the newest of each measurement.
+
+    A run goes on from the rows that this processor measured with the code that is installed now.
+    With ``stale``, all rows of the last row's processor count, whatever code measured them.
     """
 
-    def __init__(self, path: Path, *, last: bool = False) -> None:
+    def __init__(self, path: Path, *, stale: bool = False) -> None:
         found = store.read_rows(path)
-        here = found[-1] if last and found else {"threads": 1, **environment()}
-        self.circumstances = {name: here.get(name) for name in ("threads", *environment())}
+        last = found[-1] if stale and found else environment()
+        self.circumstances = {name: last.get(name) for name in environment()}
         self._path = path
-        kept = [row for row in found if all(row.get(name) == here[name] for name in _SAME)]
-        self.left_aside = len(found) - len(kept)
-        self._rows = {_key(row): row for row in kept}
+        newest = {_key(row): row for row in found if row["cpu"] == last["cpu"]}
+        self._rows = {
+            key: row
+            for key, row in newest.items()
+            if stale or row["drlogit_source"] == code_of(row)
+        }
+        self.left_aside = len(newest) - len(self._rows)
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -54,10 +69,25 @@ class Rows:
 
     def add(self, wanted: Row, measured: Row) -> Row:
         """Keep what a task gave, here and on disk."""
-        row = {**wanted, **measured, **self.circumstances}
+        row = {
+            **wanted, **measured, "threads": 1, **self.circumstances,
+            "drlogit_source": code_of(wanted),
+        }  # fmt: skip
         store.append_rows(self._path, [row])
         self._rows[_key(row)] = row
         return row
+
+    def digests(self, tasks: Sequence[Row]) -> Counter[str]:
+        """How many rows of some tasks were measured with which code."""
+        return Counter(row["drlogit_source"] for row in self.of(tasks))
+
+    def stale(self, tasks: Sequence[Row]) -> int:
+        """How many rows of some tasks were measured with other code than is installed now."""
+        return sum(_is_stale(row) for row in self.of(tasks))
+
+
+def _is_stale(row: Row) -> bool:
+    return bool(row["drlogit_source"] != code_of(row))
 
 
 def _key(row: Row) -> tuple[Any, ...]:
