@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import math
 import os
 from pathlib import Path
@@ -10,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from benchmarks import cases, runs, store
+from benchmarks import cases, environment, runs, store
 from benchmarks.ipopt import ipopt
 from benchmarks.judge import plain_objective_and_gap, robust_objective_and_gap
 from benchmarks.paper import __main__ as paper
-from benchmarks.paper import curves, datasets, times
+from benchmarks.paper import accuracy, curves, datasets, rows, times
 from benchmarks.paper.rows import task
 from sklearn.linear_model import LogisticRegression
 
@@ -84,28 +85,112 @@ needs_data = pytest.mark.skipif(
 )
 
 
-def test_a_run_writes_tables_and_goes_on_where_it_was(tmp_path, monkeypatch, capsys):
-    pytest.importorskip("matplotlib")
-    few = [task("table1", times.SIZES[0], m, 0, 5.0) for m in ("interior-point", "adaptive")]
+METHODS = ("interior-point", "lp-admm-golden", "paper-growing")
+
+
+@pytest.fixture
+def few_runs(monkeypatch):
+    """A plan that takes a second."""
+    few = [task("table1", times.SIZES[0], m, 0, 5.0) for m in METHODS]
+    curve = task("figure3", times.SIZES[0], "LP-ADMM, balanced ρ", 0, 0.05)
     monkeypatch.setattr(times, "plan", lambda experiment, quick: few)
-    monkeypatch.setattr(
-        curves, "plan", lambda quick: [task("figure3", times.SIZES[0], "PDHG", 0, 20)]
-    )
+    monkeypatch.setattr(curves, "plan", lambda quick: [curve])
+    return [*few, curve]
+
+
+def test_a_run_writes_tables_and_continues_where_it_was(few_runs, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
     arguments = ["table1", "figure3", "--quick", "--out", str(tmp_path)]
     paper.main(arguments)
     report = (tmp_path / "report.md").read_text(encoding="utf-8")
     assert "| (10, 3) | 2.40 ± 0.18 s |" in report
-    assert "interior point" in report
+    assert "LP-ADMM, golden section" in report
     assert (tmp_path / "figure3.svg").stat().st_size > 1000
     rows = store.read_rows(tmp_path / "rows.jsonl")
-    assert [row["experiment"] for row in rows] == ["table1", "table1", "figure3"]
-    assert all(row["gap"] <= 1e-6 for row in rows)
+    assert [row["method"] for row in rows] == [run["method"] for run in few_runs]
+    assert all(row["gap"] <= 1e-6 for row in rows if row["method"] != "paper-growing")
+    assert rows[-1]["above"][-1] <= 1e-9
+    assert rows[-1]["at_seconds"] == sorted(rows[-1]["at_seconds"])
     with (tmp_path / "rows.jsonl").open("a") as file:
         file.write('{"experiment": "tab')  # killed while writing
     capsys.readouterr()
     paper.main(arguments)
     assert "interior-point" not in capsys.readouterr().out
     assert store.read_rows(tmp_path / "rows.jsonl") == rows
+
+
+def test_rows_of_other_code_are_measured_again_and_reported_as_such(
+    few_runs, tmp_path, monkeypatch, capsys
+):
+    arguments = ["table1", "--quick", "--out", str(tmp_path)]
+    paper.main(arguments)
+    # Other code in the package `paper` only: the interior point does not run it.
+    monkeypatch.setattr(rows, "source_digest", lambda *without: str(len(without)))
+    first = store.read_rows(tmp_path / "rows.jsonl")
+    kept = [{**row, "drlogit_source": "1"} for row in first[:1]] + first[1:]
+    (tmp_path / "rows.jsonl").write_text("")
+    store.append_rows(tmp_path / "rows.jsonl", kept)
+    capsys.readouterr()
+    paper.main([*arguments, "--report-only"])
+    assert "2 rows were measured with other code" in capsys.readouterr().out
+    paper.main(arguments)
+    again = [row["method"] for row in store.read_rows(tmp_path / "rows.jsonl")[3:]]
+    assert again == ["lp-admm-golden", "paper-growing"]
+    report = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "0 (2 rows), 1 (1 rows)" in report
+
+
+def test_digest_covers_cython_and_ignores_comments(monkeypatch):
+    code = [("engine", ".pyx", "cdef int f():\n    return 1\n"), ("paper", ".py", "x = 1\n")]
+
+    def digest(sources, *without):
+        environment.source_digest.cache_clear()
+        monkeypatch.setattr(environment, "_SOURCES", sources)
+        return environment.source_digest(*without)
+
+    before, without_paper = digest(code), digest(code, "paper")
+    commented = [("engine", ".pyx", '"""Doc."""\ncdef int f():  # one\n\n    return 1\n'), code[1]]
+    assert digest(commented) == before
+    assert digest([("engine", ".pyx", "cdef int f():\n    return 2\n"), code[1]]) != before
+    assert digest([code[0], ("paper", ".py", "x = 2\n")]) != before
+    assert digest([code[0], ("paper", ".py", "x = 2\n")], "paper") == without_paper
+    monkeypatch.undo()
+    environment.source_digest.cache_clear()
+    assert any(suffix == ".pyx" for _, suffix, _ in environment._SOURCES)
+
+
+def test_the_committed_report_is_that_of_the_committed_rows():
+    folder = store.RESULTS / "paper-tables"
+    measured = rows.Rows(folder / "rows.jsonl", stale=True)
+    text = paper.text(paper.NAMES, measured, quick=False, missing={})
+    assert text == (folder / "report.md").read_text(encoding="utf-8")
+
+
+def test_plain_newton_is_logistic_regression():
+    X, y = sample(60, 3)
+    coef = accuracy.newton(X, y, change=1e-13)
+    gradient = X.T @ (y / (1.0 + np.exp(y * (X @ coef))))
+    assert np.abs(gradient).max() <= 1e-6
+
+
+def test_differences_on_the_same_samples():
+    def row(wrong):
+        bits = np.packbits(np.array(wrong, bool)).tobytes()
+        return {"n_test": len(wrong), "wrong": base64.b64encode(bits).decode()}
+
+    better, worse = row([0, 0, 0, 1, 0, 0, 0, 0, 0, 0]), row([1, 1, 1, 0, 0, 0, 0, 0, 0, 0])
+    differences = np.array([1, 1, 1, -1, 0, 0, 0, 0, 0, 0])
+    error = 100.0 * differences.std() / math.sqrt(10)
+    assert accuracy._paired(better, worse) == f"+20.00 ± {error:.2f}"
+
+
+@needs_data
+def test_official_files_give_the_printed_accuracy(tmp_path):
+    """Table 3 of the paper on a1a: the official files, ε = 0.2."""
+    measured = rows.Rows(tmp_path / "rows.jsonl")
+    for model, printed in (("LR", 83.13), ("RLR, ε = 0.2", 83.82)):
+        row = accuracy.measure(task("table3-official", "a1a", model), measured)
+        assert abs(100.0 * row["accuracy"] - printed) <= 0.015
 
 
 @needs_data
