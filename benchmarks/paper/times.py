@@ -39,7 +39,7 @@ class Method:
     """A solver and its options, the package it needs, and a limit of its own on seconds."""
 
     label: str
-    solver: Any
+    solver: str
     options: dict[str, Any] = field(default_factory=dict)
     needs: str | None = None
     limit: float | None = None
@@ -222,10 +222,10 @@ def _warm_up(name: str, sparse: bool) -> None:
 # --- the tables ------------------------------------------------------------------------------
 
 HOW_TO_READ = """Seconds of processor time, mean ± standard deviation over the runs, and in brackets
-the largest certified gap of these runs, in nats. ×k: the method used up its budget for the data set
-after k runs. "≥": the run was stopped at its limit on time and had reached this gap. "Off the
-shelf" is the time of the faster of Clarabel and IPOPT; the ratio is this time over that of the
-method.
+the largest certified gap of these runs, in nats. ×k: there are only k runs, because the method used
+up its budget for the data set or the command was stopped. "≥": the run was stopped at its limit on
+time and had reached this gap. "Off the shelf" is the time of the faster of Clarabel and IPOPT; the
+ratio is this time over that of the method.
 
 "LP-ADMM" with golden section or with the derivative search is the paper's Algorithm 1, stopped on a
 certified gap of 1e-6, with a penalty that balances the residuals. Golden section over λ is the

@@ -39,11 +39,10 @@ from ..engine.pair import interior_point
 from ..problem.problem import Problem
 from ..problem.result import Monitor, Result, Status
 from ..rows.arrays import FloatArray
-from ..rows.interface import State
 from ..rows.threads import one_blas_thread
 from .admm import AdmmStart, BetaStep, check_penalty
 from .ball_qp import InnerSolver
-from .fixed_lambda import FixedLambdaStep, cut_of
+from .fixed_lambda import FixedLambdaStep, cut_of, point_to_certify
 from .iterators import (
     PAPER_GAMMA,
     PAPER_RHO,
@@ -354,8 +353,8 @@ class _Published:
 def _certificate(problem: Problem, lam: float, step: FixedLambdaStep, tol: float) -> Certificate:
     """Objective at λ, and the best bound: that of the iterate, or of an exact solution."""
     objective = problem.objective(step.beta, lam)
-    shares: State = cut_of(problem, lam, step).shares
-    found = certify(problem, step.beta, point=shares, tol=tol)
+    point = point_to_certify(problem, cut_of(problem, lam, step).point)
+    found = certify(problem, step.beta, point=point, tol=tol)
     if objective - found.dual > tol:
         exact = interior_point(problem, tol=0.1 * tol, monitor=Monitor())
         other = certify(problem, exact.coefficients, point=exact.point, tol=0.1 * tol)

@@ -35,6 +35,7 @@ from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import BlockFunction, State
 from ..rows.reductions import Sum
+from .ball_qp import DENSE_LIMIT
 
 #: Iterations between the first looks at the gap; later ones are a quarter of the way apart,
 #: so that they cost a tenth of the time and few iterations are done in vain.
@@ -83,7 +84,7 @@ def run(
     def cheap_bound(step: FixedLambdaStep) -> tuple[float, State]:
         if shares_of is None:
             cut = cut_of(problem, lam, step)
-            return cut.at(lam), cut.shares
+            return cut.at(lam), point_to_certify(problem, cut.point)
         shares, _ = problem.rows.run(shares_of, step.state)
         return pair_bound(problem, step.beta, shares, lam=lam, wanted=-math.inf).value, shares
 
@@ -132,11 +133,11 @@ def run(
 
 
 class Cut(NamedTuple):
-    """The lower bound ``intercept + slope·λ`` of q, and the flip shares behind it."""
+    """The lower bound ``intercept + slope·λ`` of q, and the dual point behind it."""
 
     intercept: float  # Σ w H(s); -∞ if the dual point is not feasible, and the bound void
     slope: float  # ε - κ Σ w a - ‖Σ w (s-a) z‖
-    shares: State  # a
+    point: State  # s and a, (2, n) per block
 
     @property
     def valid(self) -> bool:
@@ -151,16 +152,31 @@ def cut_of(problem: Problem, lam: float, step: FixedLambdaStep) -> Cut:
 
     It is void as long as v' is out of the range of s - a, as it may be early on.
     """
-    shares, (value, gradient, flips) = problem.rows.run(
+    point, (value, gradient, flips) = problem.rows.run(
         _dual_point, step.before, step.beta, step.rho, problem.cost.kink(lam)
     )
     slope = problem.epsilon - problem.transport_norm(gradient) - problem.cost.spent(flips)
     left = np.abs(gradient[problem.free])
     if (left > _ROUNDING * problem.rows.column_scale[problem.free]).any():
-        return Cut(-math.inf, slope, shares)
+        return Cut(-math.inf, slope, point)
     # What rounding left of the free equations multiplies the free coefficients.
     value -= 2.0 * float(left @ np.abs(step.beta[problem.free]))
-    return Cut(value, slope, shares)
+    return Cut(value, slope, point)
+
+
+def point_to_certify(problem: Problem, point: State) -> State:
+    """What of the dual point of a cut a certificate is best begun with.
+
+    With few columns that is a alone: the certificate takes s from the coefficients and corrects it.
+    With many it corrects nothing, and the point as it is proves the bound of the cut.
+    """
+    if problem.rows.n_columns > DENSE_LIMIT:
+        return point
+    return problem.rows.run(_flip_shares, point)[0]
+
+
+def _flip_shares(block: Block, point: FloatArray) -> tuple[FloatArray, tuple[()]]:
+    return point[1], ()
 
 
 def _dual_point(
@@ -176,7 +192,7 @@ def _dual_point(
         s = np.clip(on_kink, np.maximum(v, 0.0), np.minimum(1.0 + v, 1.0))
         a = s - v
     weights = block.weights
-    return a, (
+    return np.stack([s, a]), (
         Sum(float(weights @ entropy(s))),
         Sum(block.adjoint(weights * (s - a))),
         Sum(float(weights @ a)),

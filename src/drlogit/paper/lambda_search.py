@@ -39,7 +39,14 @@ from ..rows.interface import State
 from . import fixed_lambda
 from .admm import AdmmStart, BetaStep, check_penalty, first_point, in_weights
 from .ball_qp import InnerSolver
-from .fixed_lambda import CHECK_EVERY, Cut, FixedLambdaStep, cut_of, next_check
+from .fixed_lambda import (
+    CHECK_EVERY,
+    Cut,
+    FixedLambdaStep,
+    cut_of,
+    next_check,
+    point_to_certify,
+)
 from .lp_admm import lp_admm_iteration
 
 #: The derivative search leaves a subproblem when its own gap is this share of what is unknown about
@@ -137,7 +144,7 @@ class LambdaSearch:
     beta: FloatArray = field(default_factory=lambda: np.zeros(0))
     falling: Cut | None = None  # the cuts with slope < 0 and ≥ 0 that bound (P) best
     rising: Cut | None = None
-    lines: list[tuple[float, float]] = field(default_factory=list)  # all cuts, without shares
+    lines: list[tuple[float, float]] = field(default_factory=list)  # all cuts, without their points
     promising: float = math.inf  # what the cuts leave open where a certificate was last in vain
     certificate: Certificate | None = None  # the one with the best bound
     status: Status | None = None
@@ -234,19 +241,22 @@ class LambdaSearch:
         return self._certify().gap <= self.tol
 
     def _certify(self) -> Certificate:
-        found = certify(self.problem, self.beta, point=self._mixed_shares(), tol=self.tol)
+        point = self._mixed_point()
+        if point is not None:
+            point = point_to_certify(self.problem, point)
+        found = certify(self.problem, self.beta, point=point, tol=self.tol)
         if self.certificate is None or found.dual > self.certificate.dual:
             self.certificate = found
         return found
 
-    def _mixed_shares(self) -> State | None:
-        """Flip shares of the combination of the two cuts that has slope zero."""
+    def _mixed_point(self) -> State | None:
+        """The combination of the dual points of the two cuts that has slope zero."""
         if self.falling is None or self.rising is None:
             only = self.falling or self.rising
-            return None if only is None else only.shares
+            return None if only is None else only.point
         share, _ = _meeting(self.falling, self.rising, self.problem.lambda_upper_bound)
         rows = self.problem.rows
-        return rows.run(_mix, rows.pair(self.falling.shares, self.rising.shares), share)[0]
+        return rows.run(_mix, rows.pair(self.falling.point, self.rising.point), share)[0]
 
     def solution(self, name: str) -> Solution:
         """The best point, with the best dual point that was certified."""
