@@ -39,7 +39,7 @@ class Method:
     """A solver and its options, the package it needs, and a limit of its own on seconds."""
 
     label: str
-    solver: str
+    solver: Any
     options: dict[str, Any] = field(default_factory=dict)
     needs: str | None = None
     limit: float | None = None

@@ -45,8 +45,8 @@ def add_options(parser: ArgumentParser) -> None:
     add("--folds N", "stratified folds", type=int, default=5)
     add("--shuffle", "draw the folds at random instead of in the order of the rows")
     add("--seed N", "which folds --shuffle draws, which it implies", type=int)
-    add("--parts COLUMN", "leave each value of this column out in turn (hospitals, years), not folds "
-        "of rows; the column is no feature")  # fmt: skip
+    add("--parts COLUMN", "leave each value of this column out in turn (hospitals, years) in place "
+        "of folds of rows; the column is no feature")  # fmt: skip
     add("--one-standard-error", "take the largest radius that is not clearly worse than the best")
     add("--scoring NAME", "what to maximise, a scikit-learn name (default: log-loss)")
     add("--jobs N", "processes to use", type=int)
