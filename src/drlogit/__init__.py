@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .robustness.metric_promises import MetricPromise
     from .robustness.misclassification import MisclassificationBounds, misclassification_bounds
     from .robustness.parts import PartsPromise, RadiusFromParts, radius_from_parts
-    from .robustness.shift import Shift, shift
+    from .robustness.shifts import Shift, shift
     from .robustness.thresholds import ThresholdChoice, choose_threshold
     from .robustness.worst_case import (
         BreakingPoint,
@@ -110,7 +110,7 @@ _HOMES = {
     "robustness.guarantees": "Guarantee guarantee",
     "robustness.misclassification": "MisclassificationBounds misclassification_bounds",
     "robustness.parts": "PartsPromise RadiusFromParts radius_from_parts",
-    "robustness.shift": "Shift shift",
+    "robustness.shifts": "Shift shift",
     "robustness.metric_promises": "MetricPromise",
     "robustness.thresholds": "ThresholdChoice choose_threshold",
     "robustness.worst_case": "BreakingPoint WorstCase breaking_point worst_case worst_case_loss",

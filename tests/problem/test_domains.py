@@ -132,6 +132,7 @@ def test_a_radius_of_zero_is_plain_logistic_regression():
     assert found.objective == plain.objective
 
 
+@pytest.mark.filterwarnings("ignore:class .* is almost never predicted:UserWarning")
 def test_everywhere_that_feature_costs_are_taken():
     X, y = table(120)
     given = {"categories": CATEGORIES, "bounds": BOUNDS}

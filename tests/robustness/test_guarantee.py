@@ -98,6 +98,7 @@ def test_a_loss_has_no_limit_where_a_label_hardly_occurs():
     assert "no limit of the log-loss (only " in report.to_html()
 
 
+@pytest.mark.filterwarnings("ignore:class .* is almost never predicted:UserWarning")
 def test_rare_labels_among_several_count_together():
     rng = np.random.default_rng(3)
     X = rng.standard_normal((400, 2))

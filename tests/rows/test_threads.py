@@ -130,7 +130,7 @@ def test_blas_is_held_back_in_searches_audits_and_guarantees(blas, samples, monk
     model = drlogit.DRLogisticRegression(0.05, 1.0).fit(X, y)
     watch(Adversary, "loss_curve")
     watch(misclassification, "worst_error")
-    watch(unseen_rows, "betting_limit")
+    watch(unseen_rows, "bounded_limit")
     ball = {"epsilon": 0.1, "kappa": 1.0}
     drlogit.worst_case_loss(model, X, y, **ball)
     drlogit.misclassification_bounds(model, X, y, **ball)

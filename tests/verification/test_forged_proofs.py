@@ -179,6 +179,7 @@ def test_separated_fits_have_a_proof(n_classes: int, tmp_path: Any) -> None:
         assert found.ok, found.reason
 
 
+@pytest.mark.filterwarnings("ignore:class .* is almost never predicted:UserWarning")
 @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
 @pytest.mark.parametrize("intercept", [False, True])
 def test_tables_of_several_classes_are_proven_from_their_files(

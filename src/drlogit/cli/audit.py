@@ -27,7 +27,7 @@ from ..files.model_file import read_model
 from ..files.writing import write_text
 from ..report.audits import audit
 from ..report.shift_page import shift_section
-from ..robustness.shift import shift
+from ..robustness.shifts import shift
 from . import options
 from .asking import (
     ModelAndSamples,

@@ -27,7 +27,7 @@ from ..estimators.classifier import DRLogisticRegression
 from ..estimators.tolerances import allowances, tolerances
 from ..estimators.training_data import matrix_of
 from ..report.audits import audit
-from ..robustness.shift import shift
+from ..robustness.shifts import shift
 from . import options
 from .console import DONE, NOT_CONVERGED, Console
 from .outputs import certificate_record

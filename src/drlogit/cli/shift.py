@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ..files.writing import write_text
 from ..report.shift_page import shift_page
-from ..robustness.shift import shift
+from ..robustness.shifts import shift
 from . import options
 from .asking import read_asked
 from .console import DONE, Console

@@ -90,7 +90,8 @@ def score_fold(
     for kappa, radii in zip(kappas, epsilons, strict=True):
         n_pairs += radii.size
         fits = _fits(problem, radii, scaled_costs(unit, float(kappa)), from_largest, controls)
-        for radius, (coef, intercept, seconds, n_iter, gap) in zip(radii, fits, strict=True):
+        # Fewer fits than radii, if the time is up.
+        for radius, (coef, intercept, seconds, n_iter, gap) in zip(radii, fits, strict=False):
             coef, intercept = training.reported(coef, intercept, float(radius))
             classifier.coef_ = np.atleast_2d(coef)
             classifier.intercept_ = np.atleast_1d(intercept)

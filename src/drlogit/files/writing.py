@@ -10,7 +10,6 @@ import math
 import os
 from typing import Any
 
-from ..estimators.tables.frames import is_number
 from ..rows.whole_files import write_bytes
 
 
@@ -34,6 +33,8 @@ def safe_cell(value: Any) -> Any:
 
     Those are the texts that begin with ``= + - @``, a tab or a line end, numbers excepted.
     """
+    from ..estimators.tables.frames import is_number  # imports NumPy, which --help does without
+
     risky = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r", "\n"))
     return f"'{value}" if risky and not is_number(value) else value
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..robustness.shift import Shift
+from ..robustness.shifts import Shift
 from ..rows.arrays import FloatArray
 
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 560, 250, 56, 44

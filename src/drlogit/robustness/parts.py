@@ -1,7 +1,7 @@
 """A radius from past shifts: what the next hospital, year or school may bring.
 
 The rows come in K parts.  Each part in turn is left out, a model is fitted to the others, and the
-part's covering radius (:mod:`.shift`) is measured around some of their rows.  If the next part is
+part's covering radius (:mod:`.shifts`) is measured around some of their rows.  If the next part is
 exchangeable with these K, its covering radius is at most the k-th smallest of them,
 ``k = ⌈confidence · (K + 1)⌉``, with that confidence.  So the worst-case loss at this radius is a
 promise about a part that nobody has seen.
@@ -28,7 +28,7 @@ from ..rows.checks import check_label_column
 from .adversary import Adversary
 from .audit_problem import audit_problem
 from .misclassification import worst_error
-from .shift import codes_as, losses_of, one_score, scored_rows
+from .shifts import codes_as, losses_of, one_score, scored_rows
 from .two_samples import score_weights
 
 #: The share of the other parts' rows around which the radius of a part is measured.
