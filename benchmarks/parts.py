@@ -32,7 +32,7 @@ from sklearn.model_selection import LeaveOneGroupOut
 import drlogit
 
 from . import store
-from .shifts import COIN, encoded, parts_of
+from .shift import COIN, encoded, parts_of
 
 DECLARED = drlogit.tolerances(labels=0.02, numbers=0.1, categories=0.05)
 TABLE: dict[str, Any] = {"categorical_features": "from_dtype", "missing": "median"}

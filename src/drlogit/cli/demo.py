@@ -28,6 +28,7 @@ from ..estimators.tolerances import allowances, tolerances
 from ..estimators.training_data import matrix_of
 from ..report.audits import audit
 from ..robustness.shifts import shift
+from ..robustness.worst_case import worst_case
 from . import options
 from .console import DONE, NOT_CONVERGED, Console
 from .outputs import certificate_record
@@ -41,6 +42,9 @@ _TOLERATED = {"labels": 0.05}
 _KINDS = ("labels", "numbers", "categories")
 _PLACES = {"budapest": "Budapest", "switzerland": "Switzerland", "long-beach": "Long Beach"}
 _COIN = 0.1
+
+#: What it costs to miss a case, in false alarms.
+_MISSED = 5
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -83,6 +87,7 @@ def run(arguments: Namespace, console: Console) -> int:
         ],
         "worst_case": {name: _worst(report, name, robust.epsilon_) for name in report.guarantees},
         "guarantees": {name: asdict(each) for name, each in report.guarantees.items()},
+        "cut_offs": [_cut_off(robust, *kept, threshold) for threshold in (0.5, 0.2)],
         "shift_to_long_beach": moved.to_dict(),
     }
     console.answer(record, lambda: _text(record, robust, moved, arguments.output))
@@ -126,17 +131,28 @@ def _worst(report: Any, name: str, epsilon: float) -> dict[str, float]:
     return {"log_loss": row.worst_case_loss, "error": row.worst_error}
 
 
+def _cut_off(model: Any, X: Any, y: Any, threshold: float) -> dict[str, float]:
+    """What decisions at a cut-off cost, as the rows are and in the worst case."""
+    found = worst_case(model, X, y, {("yes", "no"): _MISSED, ("no", "yes"): 1}, threshold=threshold)
+    return {"threshold": threshold, "cost": found.nominal, "worst_case": found.value}
+
+
 def _text(record: dict[str, Any], robust: Any, moved: Any, page: str | None) -> str:
     names = {"tuned": "tuned l2", "strong": "l2 x 10", "coin": "with coin", "robust": "robust"}
-    head = f"{'':28}" + "".join(f"{word:>11}" for word in names.values())
+    head = f"{'':31}" + "".join(f"{word:>11}" for word in names.values())
 
     def line(place: dict[str, Any], what: str, form: str) -> str:
         words = f"  {place['place']} ({place['n']})"
-        return f"{words:28}" + "".join(f"{place[name][what]:>11{form}}" for name in names)
+        return f"{words:31}" + "".join(f"{place[name][what]:>11{form}}" for name in names)
 
     losses = "\n".join(line(place, "log_loss", ".3f") for place in record["places"])
     errors = "\n".join(line(place, "error", ".1%") for place in record["places"])
     worst, promised = record["worst_case"], record["guarantees"]
+    cuts = "\n".join(
+        f"  {each['threshold']:g}: {each['cost']:.2f} on these patients, at most "
+        f"{each['worst_case']:.2f} within the tolerances"
+        for each in record["cut_offs"]
+    )
     tolerated = ",".join(f"{name}={share:g}" for name, share in record["tolerated"].items())
     return f"""\
 Heart disease in four hospitals (UCI, CC BY 4.0). Models are fitted to {_FITTED} patients of
@@ -151,10 +167,14 @@ Wrong predictions
 {errors}
 
 Within these tolerances, on the patients of Cleveland that were kept aside:
-  worst-case log-loss      robust {worst["robust"]["log_loss"]:.3f}, \
+  worst-case log-loss        robust {worst["robust"]["log_loss"]:.3f}, \
 tuned l2 {worst["tuned"]["log_loss"]:.3f}
-  for new patients, {promised["robust"]["confidence"]:.0%} sure  \
-robust {promised["robust"]["loss"]:.3f}, tuned l2 {promised["tuned"]["loss"]:.3f}  (at most)
+  for new patients, at most  robust {promised["robust"]["loss"]:.3f}, \
+tuned l2 {promised["tuned"]["loss"]:.3f} (with {promised["robust"]["confidence"]:.0%} confidence)
+  A coin has 0.693: with {record["places"][0]["n"]} patients kept aside, little can be promised.
+
+A missed case costs {_MISSED} false alarms. Cost of a cut-off at probability
+{cuts}
 
 From Cleveland to Long Beach:
 {chr(10).join(f"  {sentence}" for sentence in str(moved).splitlines())}
