@@ -41,7 +41,7 @@ def test_commands_run(tmp_path, monkeypatch, capsys):
 def test_python_runs_and_prints_what_it_says(tmp_path, monkeypatch, capsys):
     """In order and in one session, as a reader would paste it."""
     monkeypatch.chdir(tmp_path)
-    assert fenced.run(README, capsys) > 3
+    assert fenced.run(README, capsys) >= 3
 
 
 def test_demo_prints_what_the_readme_shows(capsys):

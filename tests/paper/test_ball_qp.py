@@ -88,7 +88,7 @@ def test_names_are_checked():
         get_inner_solver("active-set-cg", NORMS["linf"], matrix_free=False)
     wide = build_problem(np.eye(2, 6000), [0, 1], epsilon=0.1, kappa=1.0)
     with pytest.raises(ValueError, match="'active-set-cg', 'projected-gradient' for norm 'l1' and"):
-        BetaStep.build(wide, "coordinate")
+        BetaStep.build(wide, "coordinate-newton")
     free = build_problem(np.eye(2, 6000), [0, 1], epsilon=0.0, kappa=1.0)
     with pytest.raises(ValueError, match="at most 5000, got 6001: use solver="):
         BetaStep.build(free)

@@ -22,6 +22,7 @@ import numpy as np
 
 from ..problem.label_costs import StatedKappa, flips_in_words
 from ..rows.arrays import FloatArray, IndexArray
+from ..rows.threads import one_blas_thread
 from .breakpoints import Hulls
 from .extremes import Extremes
 from .smooth_metrics import Smooth
@@ -101,6 +102,7 @@ def split_rows(weights: FloatArray, random_state: int) -> tuple[IndexArray, Inde
     return choosing, judged
 
 
+@one_blas_thread
 def promise_of(
     asked: Extremes,
     confidence: float,

@@ -158,6 +158,7 @@ class PricedRows:
         """No row of the population has a larger weight, as far as anybody says."""
         return float(self.weights.max()) if self.largest_weight is None else self.largest_weight
 
+    @one_blas_thread
     def limit_of_loss(self, rows: IndexArray, alpha: float) -> float:
         """An upper limit that fails with a probability of ``alpha``; infinite if there is none."""
         R, w, confidence = self.robust[rows], self.weights[rows], 1.0 - alpha
@@ -168,6 +169,7 @@ class PricedRows:
             limit = math.inf if self.why_no_limit(rows) else approximate_limit(R, w, confidence)
         return limit + float(self.shares_of(rows) @ self.radius_loss[rows])
 
+    @one_blas_thread
     def limit_of_error(self, rows: IndexArray, alpha: float) -> float:
         """The same for the error."""
         values, w = self.shares[rows], self.weights[rows]
