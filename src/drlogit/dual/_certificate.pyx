@@ -2,6 +2,8 @@
 
 Sums of a panel of rows are added up first, and the panels' so that what each addition rounds off is kept (Knuth):
 a number passes through the length of a panel and a few additions more, whatever the number of samples.
+
+Derivation: docs/algorithm.md, (13) and (14).
 """
 import numpy as np
 from libc.math cimport INFINITY, fabs, sqrt

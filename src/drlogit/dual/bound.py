@@ -8,6 +8,8 @@ Fenchel and Young alone give, for every model x and every λ ≥ ‖β/c‖_*,
 
 The bound speaks of models whose *free* coefficients are at most ``ADMITTED`` log-odds per standard
 deviation, so that what is left of g there is charged.  Rounding of the sums is charged as well.
+
+Derivation: docs/algorithm.md, (11), (13) and (14).
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 *Correct* the dual point that a solver hands over, if it has to be; *scale* it into the ball;
 *charge* what is left of its equations (:mod:`drlogit.dual.bound`).
+
+Derivation: docs/algorithm.md, section 6.
 """
 
 from __future__ import annotations

@@ -14,6 +14,8 @@ and at the means of all features, so what is left of G on free columns costs hal
 ``Σ_k |p_k - a_k| ≤ 2``, that of all classes together is twice the rounding of one sum of samples.
 
 Scaled, ``p ← e_y + θ (p - e_y)`` and a likewise, a point uses θ of ε and keeps θ of its entropy.
+
+Derivation: docs/algorithm.md, section 8.
 """
 
 from __future__ import annotations

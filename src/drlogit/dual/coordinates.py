@@ -1,4 +1,7 @@
-"""The coordinates of a problem's models, as the bound wants to know them."""
+"""The coordinates of a problem's models, as the bound wants to know them.
+
+Derivation: docs/algorithm.md, (14).
+"""
 
 from __future__ import annotations
 

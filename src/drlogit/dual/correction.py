@@ -15,6 +15,8 @@ loses second order; another way into the ball would lose ``x·(g - ĝ)``, first 
 x.
 
 The model has no samples: ADMM on it, in the metric of H's diagonal, costs no pass over the data.
+
+Derivation: docs/algorithm.md, (12).
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ With ``s, a ∈ [0,1]^N`` and H the binary entropy, (P) is bounded from below by
 
 and what is missing is scaled, or charged, by :mod:`drlogit.dual.bound`.  Samples may have a κ each.
 A point is an array (2, n) per block, s and a.
+
+Derivation: docs/algorithm.md, (2) and (12) to (14).
 """
 
 from __future__ import annotations

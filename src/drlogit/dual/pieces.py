@@ -6,6 +6,8 @@ the columns, then one for "none" of each group that has it, then ``high`` of eac
 every group is complete; its least coefficient is zero, the others lie between that and high, and
 an offset stands for what that takes.  A moved category is left out of the row (label +1) or
 replaced by high (label -1), which is the worst of all categories for that label.
+
+Derivation: docs/algorithm.md, section 7.
 """
 
 from __future__ import annotations

@@ -12,6 +12,8 @@ Laplacian with weights d_jk ≥ 0 for pairs of classes,
     w (diag p - p pᵀ) + w (diag D - D Dᵀ / ΣD),  D = a / r:       d_jk = w (p_j p_k + D_j D_k / ΣD)
 
 so the matrix takes a weighted Gram matrix of the rows for every pair, and a product with it two passes.
+
+Derivation: docs/algorithm.md, (17) and (18).
 """
 from collections import namedtuple
 

@@ -2,6 +2,8 @@
 
 ``proof`` holds the multipliers of the certificate: those of the iterate, gone along with the corrections of the dual
 point (``respond``), without the trust rows, which are no part of the problem.
+
+Derivation: docs/algorithm.md, section 4.
 """
 import numpy as np
 from libc.math cimport INFINITY, fabs, hypot, sqrt

@@ -2,6 +2,8 @@
 
 Compiled because NumPy takes a microsecond per operation whatever its size, and an iteration has a
 hundred of these: more than the samples take on 500 rows.
+
+Derivation: docs/algorithm.md, (8), (9) and (11) to (14).
 """
 import numpy as np
 from libc.math cimport INFINITY, sqrt

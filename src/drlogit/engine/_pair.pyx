@@ -18,6 +18,8 @@ same for all blocks, whatever κ their own samples have.
 A step towards products E and F (both changes together) solves c Dt + t Dc = E, a Dr - r Dc = F, Dt - Dr = dv:
 one division per sample and iteration, q = 1/(c r + a t).  Loops over a panel know that their arrays do not
 overlap, have no branches and no calls, and so take two samples at a time.
+
+Derivation: docs/algorithm.md, (3) to (7), (10) and (12).
 """
 import numpy as np
 from libc.math cimport INFINITY, fabs, sqrt

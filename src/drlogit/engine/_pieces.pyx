@@ -14,6 +14,8 @@ groups each, so that a row has one entry where it would have several: a Gram mat
 of their number, and the sums over combinations are spread out to levels once, at the end.  A row is a
 few sparse entries and a dense *tail* from the bounded features on.  Visits are pure functions of
 (table, state, …).
+
+Derivation: docs/algorithm.md, (15) and (16).
 """
 from collections import namedtuple
 

@@ -4,6 +4,8 @@
 multipliers make of all samples, as one flat array of sums: adjoint P of the dual point (λ's entry: minus what is spent),
 gradient P with flips above the kink, Gram matrix times the model P, SCALARS, and two histograms of distances from the
 kink, over the bins that ``EDGES`` divide: of weights, and of what flips of those above cost (per κ).
+
+Derivation: docs/algorithm.md, (21).
 """
 import numpy as np
 from libc.math cimport fabs, isinf

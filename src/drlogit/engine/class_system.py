@@ -7,6 +7,8 @@ matrix for every pair.  So it is formed of some rows only, drawn with probabilit
 to what they weigh in it, and of weight 1/π: with r rows for each column the eigenvalues of one
 matrix with respect to the other are about ``(1 ± √(1/r))²``.  That is the preconditioner, exact
 where there are few rows or small matrices.
+
+Derivation: docs/algorithm.md, (18).
 """
 
 from __future__ import annotations

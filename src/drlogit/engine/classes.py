@@ -4,6 +4,8 @@
     subject to  ‖(B_j - B_k)/c‖_* ≤ λ  for every two classes
 
 Shifts of all classes together change nothing: the last class stands still.
+
+Derivation: docs/algorithm.md, (17).
 """
 
 from __future__ import annotations

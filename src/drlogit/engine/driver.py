@@ -13,6 +13,8 @@ are (β, b, λ) in the user's units.
     weights(state)                          -> weights      of a Gram matrix that is not formed
 
 Everything of size n is in ``newton``.
+
+Derivation: docs/algorithm.md, section 5 and (11).
 """
 
 from __future__ import annotations

@@ -17,6 +17,8 @@ driver, unchanged, sees a matrix and the samples near the kink, which are gather
 5. Until the bound is within the tolerance: 2, with the old Gram matrix where that told the truth.
    Only along multiples of the model it has the curvature of now, which a survey knows: the best
    model on a sample is too long by what it owes to chance, and most of what is left is to shrink.
+
+Derivation: docs/algorithm.md, section 10, (20) and (21).
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@
 
 The samples are those of the flip pair (``PairSamples``); where no label can flip (κ = ∞, ε = 0),
 only margins are left of them (``LossSamples``).
+
+Derivation: docs/algorithm.md, (1), sections 2 and 11.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 The same driver as for numbers, with another model of the samples (:mod:`._pieces`), the rows of
 groups and trust rows beside the norm's cone (:mod:`._cones`).
+
+Derivation: docs/algorithm.md, section 7.
 """
 
 from __future__ import annotations

@@ -10,6 +10,8 @@ eliminated by its Schur complement.  The preconditioner is the diagonal ``T`` of
 With one such block that is the exact inverse, up to the small numbers that stand in for T on
 free columns, and a few steps suffice; the matrix that is factored is N×N and never less
 than the identity.  Everything of size N stays with its block.
+
+Derivation: docs/algorithm.md, (19).
 """
 
 from __future__ import annotations
