@@ -31,7 +31,8 @@ THREAD_VARIABLES = tuple(
 #: Packages of the library that show, store or check what the others compute.
 _NOT_MEASURED = ("cli", "files", "report", "verification")
 
-_ROOT = Path(drlogit.__file__).parent
+# Of the checkout: an installed package has no Cython sources.
+_ROOT = Path(__file__).parents[1] / "src" / "drlogit"
 
 #: The library's files by package, read when it is loaded: they may be edited while it runs.
 _SOURCES = [
