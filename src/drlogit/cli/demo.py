@@ -181,7 +181,8 @@ From Cleveland to Long Beach:
 
 How sure is the fit? No linear model has a worst case below {record["fit"]["dual_bound"]:.7f} on
 the fitted rows, and this one has {record["fit"]["objective"]:.7f}.
-This is a textbook case of a shift. On other tables the mean is a tie and the worst place better.
+This is a textbook case of a shift. On other tables the mean is a tie; the worst place is much
+better on some of them, and no better where shifts are mild.
 
 {"The same with files:" if page is None else f"A page to look at: {page}"}
   drlogit datasets export heart-cleveland cleveland.csv
