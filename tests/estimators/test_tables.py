@@ -100,6 +100,20 @@ def test_levels_count_from_the_average_sample():
     assert table["age", None] == fitted.coef_[0, 0]
 
 
+def test_the_table_of_coefficients_has_intercept_and_odds_ratios():
+    fitted = model().fit(FRAME, Y)
+    table = fitted.coefficient_table()
+    assert table.iloc[0, :2].tolist() == ["(intercept)", None]
+    assert table["coefficient"][0] == fitted.intercept_[0]
+    assert np.isinf(table["cost"][0])
+    assert table["odds_ratio"].to_numpy() == pytest.approx(np.exp(table["coefficient"].to_numpy()))
+    without = model(fit_intercept=False).fit(FRAME, Y).coefficient_table()
+    assert without["column"].tolist() == table["column"].tolist()[1:]
+    several = model().fit(FRAME, np.arange(N) % 3).coefficient_table()
+    assert (several["column"] == "(intercept)").sum() == 3
+    assert "odds_ratio" not in several
+
+
 def test_missing_numbers():
     holes = FRAME.assign(
         age=FRAME.age.where(FRAME.index % 8 > 0), children=FRAME.children.where(FRAME.index > 2)

@@ -340,11 +340,13 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         Returns
         -------
         pandas.DataFrame
-            For each column of the training table, and each level of a category: ``column``,
-            ``level`` (None for a number), ``cost`` (of moving it by one, or of changing the
-            category) and ``coefficient``; with more than two classes, ``class`` in front.
-            Those of a category are relative to the average training sample, if there is an
-            intercept.
+            One row for the intercept, if there is one, for each number, and for each level of a
+            category.  ``column`` is ``"(intercept)"`` or the name of the column; ``level`` is None
+            for numbers.  ``cost`` is the cost of moving the number by one, or of changing the
+            category; ``inf`` means not penalised.  ``coefficient`` is in log-odds.  Models of two
+            classes have ``odds_ratio``, the exponential of the coefficient: for the intercept the
+            odds of a row of zeros.  Models of more classes have ``class`` in front.  With an
+            intercept, the coefficients of a category are relative to the average training sample.
         """
         import pandas as pd
 
@@ -353,11 +355,18 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             (column.name, level) for column in self._table.columns for level in column.shown_levels
         ]
         K, costs = self.coef_.shape[0], self.feature_costs_
+        costs = np.ones(len(places)) if costs is None else np.asarray(costs)
+        coef = self.coef_
+        if self.fit_intercept:
+            places, costs = [("(intercept)", None), *places], np.append(np.inf, costs)
+            coef = np.column_stack([self.intercept_, coef])
         found = pd.DataFrame(places * K, columns=["column", "level"], dtype=object)
-        found["cost"] = np.tile(np.ones(len(places)) if costs is None else costs, K)
-        found["coefficient"] = self.coef_.ravel()
+        found["cost"], found["coefficient"] = np.tile(costs, K), coef.ravel()
         if K > 1:
             found.insert(0, "class", np.repeat(self.classes_, len(places)))
+        else:
+            with np.errstate(over="ignore"):  # infinite odds are an answer
+                found["odds_ratio"] = np.exp(found["coefficient"])
         return found
 
     def predict(self, X: Any) -> np.ndarray[Any, Any]:

@@ -315,7 +315,7 @@ def _out_of_fold(
     """The guarantee of models that are fitted without each fold, pooled."""
     from sklearn.model_selection import check_cv
 
-    learner, tried = _candidate(model)
+    learner, tried = refittable(model)
     last = f"{learner.steps[-1][0]}__" if hasattr(learner, "steps") else ""
     labels = np.asarray(y)
     weights = None if sample_weight[0] is None else np.asarray(sample_weight[0])
@@ -356,7 +356,7 @@ def _out_of_fold(
     return replace(stated, assumed=f"{stated.assumed} {said}")
 
 
-def _candidate(model: Any) -> tuple[Any, int]:
+def refittable(model: Any) -> tuple[Any, int]:
     """What to fit again, and among how many candidates it was chosen."""
     if not hasattr(model, "fit"):
         raise ValueError(f"cv is for a model that can be fitted again, got {type(model).__name__}")

@@ -29,6 +29,10 @@ from .metrics import metric_of
 _TRIED = 20
 
 
+class NoThresholdError(ValueError):
+    """No threshold keeps the stated limit on these rows."""
+
+
 @dataclass(frozen=True)
 class ThresholdChoice:
     """A threshold with a promise; ``float()`` is the threshold.
@@ -150,14 +154,14 @@ def choose_threshold(
         at: promise_of(asked[at], confidence, choosing, judged, len(tried), wanted) for at in found
     }
     if usual not in promises:
-        raise ValueError(f"no row is decided positive at the usual threshold {usual:.4g}")
+        raise NoThresholdError(f"no row is decided positive at the usual threshold {usual:.4g}")
     if wanted is None:
         best = min(promises, key=lambda at: (promises[at].value, -found[at]))
     else:
         sign = asked[usual].metric.worst_sign
         kept = [at for at in found if sign * promises[at].value <= sign * wanted]
         if not kept:
-            raise ValueError(
+            raise NoThresholdError(
                 f"no threshold promises {metric} {promises[usual].bound} {wanted:g} within epsilon "
                 f"= {audit.problem.epsilon:g} on these {judged.size} rows: take more rows, a "
                 "smaller radius or another limit"
