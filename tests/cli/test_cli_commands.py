@@ -459,7 +459,7 @@ def test_path(folder, run, answer):
 def test_audit_report(folder, run):
     code, out, err = run("audit model.json cancer.csv -o report.html --groups diagnosis")
     assert (code, err) == (cli.DONE, "")
-    assert "Report written to report.html" in out
+    assert "Written: report.html" in out
     assert "row 567: label 'malignant'" in out
     page = (folder / "report.html").read_text("utf-8")
     assert re.findall(r"<iframe|@import|https?://(?!www\.w3\.org/)", page) == []

@@ -7,6 +7,7 @@ fitted to, if there are any.
 
     drlogit audit model.json test.csv
     drlogit audit robust.json tuned.json test.csv --unseen --groups sex -o report.html
+    drlogit audit model.json test.csv --unseen --card card.md
     drlogit audit model.json test.csv --epsilons 0,0.05,0.1 --kappa inf --against none --json
 """
 
@@ -39,6 +40,7 @@ from .asking import (
     warn_of_fitted_rows,
 )
 from .console import DONE, Console
+from .outputs import explain_written
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -48,6 +50,8 @@ def add_options(parser: ArgumentParser) -> None:
     add("OTHERS", "other models of the same features", nargs="*")
     add(*options.DATA)
     add("-o --output FILE", "web page to write (.html)")
+    add("--card FILE", "model card to write (.md): performance, tolerances, guarantee, and the "
+        "TRIPOD+AI checklist")  # fmt: skip
     add = options.group(parser, "audit")
     add("--against", "what to compare with: a plain logistic regression fitted to these very "
         "samples, which favours it, or nothing", choices=("lr", "none"), default="lr")  # fmt: skip
@@ -93,12 +97,14 @@ def run(arguments: Namespace, console: Console) -> int:
         if moved is not None:
             page = page.replace("</main>", f"{shift_section(moved)}\n</main>", 1)
         write_text(arguments.output, page)
+    if arguments.card is not None:
+        report.to_card(arguments.card, threshold=arguments.threshold)
     files = [arguments.model, *arguments.others]
     record = {"files": files, "data": asked.samples.source, **report.to_dict()}
     record |= {} if moved is None else {"shift": moved.to_dict()}
     told = "" if moved is None else f"\n\nNew samples, {Path(arguments.new).name}\n{moved}"
-    written = f"\n\nReport written to {arguments.output}" if arguments.output else ""
-    console.answer(record, lambda: f"{report}{told}{written}")
+    written = "\n".join(explain_written(arguments.output, arguments.card))
+    console.answer(record, lambda: f"{report}{told}\n{written}".rstrip())
     return DONE
 
 

@@ -15,7 +15,7 @@ from ..rows.whole_files import write_bytes
 #: Options and arguments that name files to write, and files to read.
 _OUTPUTS = {
     "output": "-o", "proof": "--proof", "plot": "--plot", "file": "FILE",
-    "holdout_out": "--holdout-out",
+    "holdout_out": "--holdout-out", "card": "--card",
 }  # fmt: skip
 _INPUTS = ("data", "model", "others", "new")
 

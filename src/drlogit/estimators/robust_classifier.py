@@ -199,7 +199,7 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             self.categories_ = problem.domains.with_none_stated(self.categories_)
         self._set_result(result, problem.epsilon, as_stated(problem.cost, self.classes_))
         self._warn(result, problem, constant=constant)
-        if not constant:
+        if result.converged and not constant:
             self._warn_of_neglect(data)
         return constant
 
