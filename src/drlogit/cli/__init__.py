@@ -3,7 +3,7 @@
 A command is a module of this package, which begins with what it does and examples to paste, and
 has two functions: ``add_options(parser)``, and ``run(arguments, console)``, which does the work,
 prints the answer through the :class:`~drlogit.cli.console.Console` and returns the exit code.  To
-add a command, write its module and name it in ``_COMMANDS``.  The module of a command is imported
+add a command, write its module and name it in ``COMMANDS``.  The module of a command is imported
 when it is asked for, and with it scikit-learn: ``drlogit --help`` needs none.
 
 Exit codes: 0 done, 1 bad input (one clear line), 2 usage, 3 not converged to the tolerance, 4 not
@@ -36,7 +36,7 @@ from .console import (
 __all__ = ["BAD_INPUT", "DONE", "INTERRUPTED", "NOT_CONVERGED", "NOT_PROVEN", "USAGE", "main"]
 
 #: In the order of the help text.
-_COMMANDS = {
+COMMANDS = {
     "demo": "fit, certify and explain a robust model on bundled data",
     "fit": "fit a robust model to a file and write it as JSON",
     "predict": "labels and probabilities for samples",
@@ -93,8 +93,8 @@ def _parsed(words: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--version", action="version", version=f"drlogit {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    asked = next((word for word in words if word in _COMMANDS), None)
-    for name, line in _COMMANDS.items():
+    asked = next((word for word in words if word in COMMANDS), None)
+    for name, line in COMMANDS.items():
         command = commands.add_parser(name, help=line)
         if name == asked:
             from .options import describe_command

@@ -80,7 +80,7 @@ def paragraph(report: AuditOutcome, name: str) -> str:
             f"distributions within a Wasserstein ball around the data. The ball allows these "
             f"errors in the data: {allowed}.",
             f"On the data of the fit, the worst-case log-loss is {result.objective:.3f}; no linear "
-            f"model is lower by more than {max(result.gap, 1e-9):.0e}."
+            f"model is lower by more than {max(result.gap, fit.tol):.0e}."
             if result.converged
             else f"The fit is not certified: its duality gap is {result.gap:.1e}.",
         ]
@@ -146,7 +146,7 @@ def _performance(report: AuditOutcome, name: str, threshold: float) -> dict[str,
     audit = report.audited[name]
     radius, two = own_radius([audit], report.epsilons), len(audit.classes) == 2
     score, y = audit.scores[-1] - audit.scores[0], audit.codes == 1
-    measures: dict[str, tuple[str, Callable[[FloatArray], float], str]] = {
+    measures: dict[str, tuple[str, Callable[[FloatArray], Any], str]] = {
         "log_loss": ("log-loss", lambda w: w @ audit.losses, "log_loss"),
         "error": ("error", lambda w: w @ audit.wrong, "error"),
     }
