@@ -1,9 +1,9 @@
-"""How robust are these models? worst-case loss and error against epsilon.
+"""Show how large loss and error of models can get.
 
-Worst-case log-loss and error of models over a range of radii, and the samples that matter most,
-beside a plain logistic regression fitted to the same data. With -o, an interactive web page that
-explains itself and needs no network. No model is refitted. Use samples that the models were not
-fitted to, if there are any.
+Prints the worst-case log-loss and error of models for a range of radii, and the rows that matter
+most, next to a plain logistic regression fitted to the same data. -o writes an interactive web page
+that needs no network. The models are not refitted. Use rows that the models were not fitted to, if
+you have any.
 
     drlogit audit model.json test.csv
     drlogit audit robust.json tuned.json test.csv --unseen --groups sex -o report.html
@@ -53,15 +53,15 @@ def add_options(parser: ArgumentParser) -> None:
     add("--card FILE", "model card to write (.md): performance, tolerances, guarantee, and the "
         "TRIPOD+AI checklist")  # fmt: skip
     add = options.group(parser, "audit")
-    add("--against", "what to compare with: a plain logistic regression fitted to these very "
-        "samples, which favours it, or nothing", choices=("lr", "none"), default="lr")  # fmt: skip
-    add("--unseen", "the models have not seen these samples: begin with what holds for new data; "
-        "then nothing is fitted to them for comparison")  # fmt: skip
-    add("--groups COLUMN", "column whose values are subgroups, on the page")
-    add("--new FILE", "new samples with labels: report how far they have moved from these")
+    add("--against", "compare with a plain logistic regression fitted to these rows (which favours "
+        "it), or with nothing", choices=("lr", "none"), default="lr")  # fmt: skip
+    add("--unseen", "the models have not seen these rows: begin with limits for new data, and fit "
+        "nothing to the rows")  # fmt: skip
+    add("--groups COLUMN", "report each value of this column separately, on the page")
+    add("--new FILE", "new rows with labels: report how far they have moved from these")
     add(*options.COSTS, type=options.amounts)
-    add("--threshold SHARE", "with --costs: probability from which on to decide for the positive "
-        "class", type=float, default=0.5)  # fmt: skip
+    add("--threshold SHARE", "with --costs or --card: probability from which on the positive class "
+        "is decided", type=float, default=0.5)  # fmt: skip
     add("--epsilons E,E", "radii (default: chosen, with the models')", type=options.numbers)
     add("--kappa COST", "(default: the first model's)", type=options.by_label)
     add("--id COLUMN", "column that names the samples (default: by number from 0)")
@@ -121,14 +121,14 @@ def _named(arguments: Namespace, asked: ModelAndSamples) -> dict[str, Any]:
         share = np.bincount(asked.codes, samples.weights, minlength=len(asked.classes))
         if not share.all():
             raise ValueError(
-                f"no sample of {samples.source} has the label {asked.classes[share.argmin()]!r}: "
-                "nothing to fit for a comparison; --against none does without"
+                f"no row of {samples.source} has the label {asked.classes[share.argmin()]!r}, so "
+                "no model can be fitted for comparison: use --against none"
             )
         models["plain LR"] = compared(asked.model, samples.X, asked.codes, samples.weights)
     for name, file in zip(names, arguments.others, strict=True):
         models[name], _ = read_model(file)
         if names_of(models[name]) != names_of(asked.model):
-            raise ValueError(f"{file} has other features than {first}: audit them one by one")
+            raise ValueError(f"{file} and {first} have different features: audit them separately")
     return models
 
 

@@ -255,8 +255,8 @@ class DRLogisticRegression(RobustLinearClassifier):
             self._fit(X, y, sample_weight, self.kappa if kappa is None else kappa, stop)
         if stop.interrupted:  # whoever called us is to stop as well: a search, a pipeline, a script
             raise KeyboardInterrupt(
-                f"{type(self).__name__} was interrupted. It is fitted with the best certified "
-                f"point so far; the gap is {self.dual_gap_[0]:.2e} nats"
+                f"{type(self).__name__} was interrupted. It keeps the best certified model so far; "
+                f"the duality gap is {self.dual_gap_[0]:.2e} nats"
             )
         return self
 
@@ -278,9 +278,9 @@ class DRLogisticRegression(RobustLinearClassifier):
         if can_flip(self.kappa_):
             allowed = flips_in_words(problem.epsilon, self.kappa_)
             warnings.warn(
-                f"epsilon='auto' is {problem.epsilon:.4g}, which allows for sampling error with "
-                f"labels that do not flip; for kappa={kappa_text(self.kappa_)} {allowed}: choose a "
-                "larger kappa, inf if labels are right, or epsilon yourself.",
+                f"epsilon='auto' is {problem.epsilon:.4g}, a radius that assumes correct labels; "
+                f"with kappa={kappa_text(self.kappa_)} it also means that {allowed}. Use a larger "
+                "kappa (inf if labels are correct), or choose epsilon yourself.",
                 UserWarning,
                 stacklevel=4,
             )

@@ -267,7 +267,7 @@ missing, solver, tol, max_iter, class_weight, label_noise
         given = self._check_data(X, y, sample_weight, kappa)
         if groups is not None and np.shape(groups) != given.y.shape:
             raise ValueError(
-                f"groups must be one for each of {given.y.size} samples, got shape "
+                f"groups must have one entry for each of {given.y.size} samples, got shape "
                 f"{np.shape(groups)}"
             )
         every, cv = np.arange(given.y.size), check_cv(self.cv, given.y, classifier=True)
@@ -309,8 +309,9 @@ missing, solver, tol, max_iter, class_weight, label_noise
         if self.at_grid_edge_ and not counted:
             which, other = ("largest", "larger") if end == 0 else ("smallest", "smaller")
             warnings.warn(
-                f"{type(self).__name__} chose epsilon={self.epsilon_:.4g}, the {which} radius "
-                f"given, and scores still rise there: try {other} ones.",
+                f"{type(self).__name__} chose the {which} radius given, "
+                f"epsilon={self.epsilon_:.4g}, and the scores still improve there: try {other} "
+                "radii.",
                 UserWarning,
                 stacklevel=3,
             )

@@ -242,7 +242,9 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         check_is_fitted(self, "coef_")
         kappa = self.kappa_ if kappa is None else kappa
         if isinstance(kappa, str):
-            raise ValueError("kappa must be given: the model was fitted with one for each sample")
+            raise ValueError(
+                "kappa must be given, because the model was fitted with one kappa for each sample"
+            )
         given = clone(self)._check_data(X, y, sample_weight, kappa)
         result = solve_problem(
             given.pose(self.epsilon_, kappa, self.n_jobs), solver=self.solver, tol=self.tol,
@@ -265,17 +267,16 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         title = type(self).__name__
         if not result.converged:
             warnings.warn(
-                f"{title} {result.status}: the gap is {result.gap:.2e} nats, tol is "
+                f"{title} {result.status}: the duality gap is {result.gap:.2e} nats, tol is "
                 f"{self.tol:.2e} nats. {result.status.remedy}",
                 ConvergenceWarning,
                 stacklevel=5,
             )
         if constant:
             warnings.warn(
-                f"{title} is constant: epsilon={problem.epsilon:.4g} is at or above epsilon_max "
-                f"(for kappa={kappa_text(self.kappa_)}, norm={self.norm!r}), the radius from "
-                "which on the worst case leaves nothing to learn from the features. "
-                f"{self._if_constant}",
+                f"{title} is constant: epsilon={problem.epsilon:.4g} is at least epsilon_max (for "
+                f"kappa={kappa_text(self.kappa_)}, norm={self.norm!r}), so all coefficients are "
+                f"zero. {self._if_constant}",
                 UserWarning,
                 stacklevel=5,
             )

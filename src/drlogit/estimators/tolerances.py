@@ -116,13 +116,14 @@ def tolerances(
         if not _is_number(value) or not (0.0 < value <= most or value == math.inf):
             raise ValueError(
                 f"{name} must be a positive number{'' if most > 1.0 else ' up to 1'}, or inf if it "
-                "is beyond doubt, in which case its coefficients are not penalised; got "
-                f"{value!r:.40}"
+                f"is exact (then its coefficients are not penalised), got {value!r:.40}"
             )
     every = [numbers, categories, *shares.values(), *amounts.values()]
     finite = [float(value) for value in every if 0.0 < value < math.inf]
     if not finite:
-        raise ValueError("tolerances must allow something: nothing may be wrong; use epsilon=0")
+        raise ValueError(
+            "tolerances must allow something to be wrong, got none: for a plain fit use epsilon=0"
+        )
     epsilon = finite[0]
 
     def price(tolerance: float) -> float:
@@ -183,7 +184,7 @@ def allowed_by(epsilon: float, kappa: StatedKappa, columns: Iterable[Priced]) ->
     the same multiple of theirs, in these.
     """
     if epsilon == 0.0:
-        return ["epsilon = 0: the data are taken as they are"]
+        return ["epsilon = 0: nothing may be wrong"]
     sentences = [flips_in_words(epsilon, kappa)]
     still: list[str] = []
     moved: dict[str, str] = {}
@@ -206,7 +207,7 @@ def allowed_by(epsilon: float, kappa: StatedKappa, columns: Iterable[Priced]) ->
     if changed:
         sentences.append(f"categories may be miscoded: {_each(changed, 'in')}")
     if still:
-        sentences.append(f"beyond doubt: {listed(still)}")
+        sentences.append(f"assumed to be exact: {listed(still)}")
     if len(moved) + len(changed) + can_flip(kappa) > 1:
         sentences.append("these are alternatives, not a sum")
     return sentences
@@ -245,7 +246,9 @@ def _amount(stated: float | str) -> float:
     except ValueError:
         value = math.nan
     if unit != "std" or not value >= 0.0:
-        raise ValueError(f"a tolerance in words must be like '0.1 std', got {stated!r:.40}")
+        raise ValueError(
+            f"a tolerance must be a number, or text such as '0.1 std', got {stated!r:.40}"
+        )
     return value
 
 

@@ -96,8 +96,8 @@ class FileSamples:
             return buffer.getvalue().decode()
         if self.feature_names is None:
             raise ValueError(
-                f"the columns of {self.source} have no names, so that rows of it cannot be written "
-                "to be found again: give them names"
+                f"the columns of {self.source} have no names, so its rows cannot be written as a "
+                "table: add a header line with names"
             )
         others = {self.target: self.labels, weights: self.weights, kappa: self.kappa}
         frame = self.X.assign(**{str(name): values for name, values in others.items() if name})
@@ -153,15 +153,18 @@ class Header:
             features = [j for j in range(len(self.names)) if j not in dropped]
             self._check_names([self.names[j] for j in features])
         if not features:
-            raise ValueError(f"{self.source} has no column left to be a feature")
+            raise ValueError(
+                f"{self.source} has no feature: every column is the target, the weights, kappa or "
+                "dropped"
+            )
         texts = {self.find(name, "--categorical") for name in wanted.categorical}
         numbers = {self.find(name, "--numbers") for name in wanted.numbers}
         roles = Roles(features, target, weights, kappa, texts, numbers)
         (taken, times), *_ = Counter(roles.every).most_common(1)
         if times > 1:
             raise ValueError(
-                f"{self.source}: column {self.names[taken]!r:.60} is taken twice, as feature, "
-                "target, weights or kappa"
+                f"{self.source}: column {self.names[taken]!r:.60} is used twice (as feature, "
+                "target, weights or kappa)"
             )
         return roles
 
@@ -189,8 +192,8 @@ class Header:
         """Names must tell the features apart."""
         if "" in names:
             raise ValueError(
-                f"column {self.names.index('') + 1} of {self.source} has no name; if it is a row "
-                "number, as pandas writes it, leave it out with --drop ''"
+                f"column {self.names.index('') + 1} of {self.source} has no name; if it is the row "
+                "number that pandas writes, drop it with --drop ''"
             )
         repeated = [name for name, times in Counter(names).items() if times > 1]
         if repeated:

@@ -42,7 +42,7 @@ def standard_deviations(X: Matrix, weights: FloatArray | None = None) -> FloatAr
     """As units: 1 for a column that does not vary, as scikit-learn's scaler has it."""
     if beyond_memory(X):
         raise ValueError(
-            "feature_costs='std' is for features in memory; state the costs as numbers"
+            "feature_costs='std' needs the features in memory: state the costs as numbers instead"
         )
     share = np.full(X.shape[0], 1.0 / X.shape[0]) if weights is None else weights / weights.sum()
     mean = np.asarray(share @ X).ravel()
@@ -165,9 +165,9 @@ def unpenalised(costs: FloatArray, table: Encoding, n_samples: int) -> str | Non
     most = sorted(widths, key=lambda name: -widths[name])
     shown = [f"{n!r:.40}" + (f" ({widths[n]})" if widths[n] > 1 else "") for n in most]
     return (
-        f"{count} coefficients are not penalised, with {n_samples} samples to learn them from: "
-        f"an infinite cost calls {listed(shown, 5)} beyond doubt. They may fit the training data "
-        "far better than any other; give them a finite cost, or a tolerance."
+        f"{count} coefficients are not penalised, and there are only {n_samples} samples: the cost "
+        f"of {listed(shown, 5)} is infinite. The model may overfit. Give these columns a finite "
+        "cost or a tolerance."
     )
 
 
@@ -181,10 +181,11 @@ def unlike_units(deviation: FloatArray, names: Sequence[Any]) -> str | None:
     wide = wide[np.argsort(-deviation[wide], kind="stable")]
     # A power of ten, so that the folds of a search all say the same, which Python shows once.
     times = 10.0 ** math.floor(math.log10(deviation[wide[0]] / usual))
-    who, do = ("columns", "vary") if wide.size > 1 else ("column", "varies")
+    subject, verb = ("columns", "vary") if wide.size > 1 else ("column", "varies")
     shown = listed([f"{names[j]!r:.40}" for j in wide.tolist()], 3)
     return (
-        f"{who} {shown} {do} more than {times:.0e} times as much as other columns, and epsilon is "
-        "in their units: feature_costs='std' (--standardize on the command line) measures in "
-        "standard deviations; feature_costs={} keeps the units."
+        f"{subject} {shown} {verb} more than {times:.0e} times as much as other columns, and "
+        "epsilon is measured in the units of the columns. To measure in standard deviations, use "
+        "feature_costs='std' (--standardize on the command line); feature_costs={} keeps the units "
+        "and silences this warning."
     )

@@ -199,12 +199,14 @@ def fit_encoding(
         values = column.numbers() if decimal is None else numbers_of(column, decimal)
         stand_in = None if fill == "error" else _stand_in(values, weights, fill)
         if fill != "error" and stand_in is None:
-            remarks.append(f"column {column.name!r:.60} is left out, as it has no value in any row")
+            remarks.append(
+                f"column {column.name!r:.60} is ignored because all its values are missing"
+            )
             columns.append(EncodedColumn(column.name, (), kind="number"))
         else:
             columns.append(EncodedColumn(column.name, None, stand_in, decimal=decimal))
     if all(column.left_out for column in columns):
-        raise ValueError(f"X has no column left to be a feature: {'; '.join(remarks):.300}")
+        raise ValueError(f"X has no usable column: {'; '.join(remarks):.300}")
     return Encoding(tuple(columns), remarks=tuple(remarks))
 
 
@@ -228,8 +230,8 @@ def _check_numbers(values: FloatArray, names: Sequence[Any]) -> None:
         shown = listed([f"{names[j]!r:.40}" for j in lacking.tolist()], 10)
         raise ValueError(
             f"numbers are missing (NaN) in {'column' if lacking.size == 1 else 'columns'} {shown}: "
-            "fill them in, leave out such rows, or fit with missing='median' or 'mean' (--missing "
-            "median on the command line)"
+            "fill them in, drop these rows, or fit with missing='median' or missing='mean' "
+            "(--missing median on the command line)"
         )
     j = int(np.argmax(largest))
     row = int(np.argmax(np.abs(values[:, j]) >= TOO_LARGE))
@@ -278,7 +280,10 @@ def find_categorical(
     found = positions_of(wanted, names, "categorical_features")
     both = sorted({*found} & {*numbers})
     if both:
-        raise ValueError(f"column {names[both[0]]!r:.60} is in numbers and categorical_features")
+        raise ValueError(
+            f"column {names[both[0]]!r:.60} is named in both numbers and categorical_features: "
+            "name it in one of them"
+        )
     return found
 
 

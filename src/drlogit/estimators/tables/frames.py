@@ -36,7 +36,7 @@ _KINDS = {
 def is_frame(X: Any) -> bool:
     """Whether X has columns of different kinds: a frame of pandas or polars."""
     if type(X).__name__ == "LazyFrame":
-        raise TypeError("X must be in memory, got a LazyFrame of polars: collect() it")
+        raise TypeError("X must be in memory, got a polars LazyFrame: pass X.collect()")
     return hasattr(X, "columns") and (hasattr(X, "iloc") or _is_polars(X)) and not is_dask(X)
 
 

@@ -63,13 +63,13 @@ def far_outside(
         if far.any():
             named.append(
                 f"{names[j]!r:.40} ({int(far.sum())} of {far.size} rows, such as "
-                f"{values[far][0]:.6g}, where training had {low[j]:.6g} to {high[j]:.6g})"
+                f"{values[far][0]:.6g}; the training data have {low[j]:.6g} to {high[j]:.6g})"
             )
     if not named:
         return []
     return [
-        f"numbers lie far outside the range of training in {_columns(named)}: are they in other "
-        "units?"
+        f"numbers are far outside the range of the training data in {_columns(named)}; check "
+        "whether they are in other units"
     ]
 
 
@@ -87,15 +87,15 @@ def _empty(absent: BoolArray, missing: FloatArray, table: Encoding) -> list[str]
     if gone.size:
         named = [f"{table.columns[j].name!r:.40}" for j in gone.tolist()]
         said.append(
-            f"none of {n_rows} rows has a value in {_columns(named)}, where training had some: "
-            "what stands in for missing values is scored there"
+            f"none of {n_rows} rows has a value in {_columns(named)}, but the training data have "
+            "some; the scores use the replacement for missing values"
         )
     kept = [not column.left_out for column in table.columns]
     empty = np.flatnonzero(absent[:, kept].all(axis=1))
     if empty.size:
         said.append(
-            f"{empty.size} of {n_rows} rows have no value in any column, the first of them row "
-            f"{empty[0] + 1}: their scores come from what stands in for missing values"
+            f"{empty.size} of {n_rows} rows have no value in any column (the first is row "
+            f"{empty[0] + 1}); their scores use the replacements for missing values only"
         )
     return said
 
@@ -110,13 +110,13 @@ def _mostly_unknown(
         if column.levels and 2 * new.size > n_rows:
             named.append(
                 f"{column.name!r:.40} ({new.size} of {n_rows} rows, such as "
-                f"{each.levels[new[0]]!r:.30}, where training had {column.levels[0]!r:.30})"
+                f"{each.levels[new[0]]!r:.30}; the training data have {column.levels[0]!r:.30})"
             )
     if not named:
         return None
     return (
-        f"most of {_columns(named)} is of levels that training did not show, which count as the "
-        "average sample does: is it spelt or coded otherwise?"
+        f"most rows have unknown levels in {_columns(named)}; these count as the average training "
+        "sample. Check spelling and coding"
     )
 
 

@@ -40,15 +40,17 @@ def remark_on_text(name: Any, levels: Counter[Any]) -> str | None:
     counts = {level: count for level, count in levels.items() if level is not None}
     seen, apart = seen_in_text(counts), tells_rows_apart(levels)
     if seen is not None:
-        become = "is left out" if apart else f"becomes a category of {len(counts)} levels"
-        dates = seen.startswith("dates")
-        way = "make days of it" if dates else "name it in numbers (--numbers on the command line)"
-        return f"column {name!r:.60} holds {seen}, and {become}: {way}"
+        become = "is ignored" if apart else f"becomes a category of {len(counts)} levels"
+        way = "convert it to a number of days"
+        if not seen.startswith("dates"):
+            way = "to read it as numbers, name it in numbers (--numbers on the command line)"
+        return f"column {name!r:.60} holds {seen}, and {become}; {way}"
     if not apart:
         return None
     return (
-        f"column {name!r:.60} is left out, as it tells rows apart ({len(counts)} different texts): "
-        "name it in categorical_features (--categorical on the command line) to keep it"
+        f"column {name!r:.60} is ignored because it looks like a row identifier ({len(counts)} "
+        "different texts); name it in categorical_features (--categorical on the command line) to "
+        "keep it"
     )
 
 
@@ -95,8 +97,8 @@ def decimal_mark(column: TableColumn) -> tuple[str, str | None]:
     if not other:
         return mark, None
     return mark, (
-        f"{sum(counts[text] for text in other)} texts of column {column.name!r:.60} are no "
-        f"numbers, and missing, such as {other[0]!r:.40}"
+        f"{sum(counts[text] for text in other)} texts of column {column.name!r:.60} are not "
+        f"numbers and count as missing, such as {other[0]!r:.40}"
     )
 
 
