@@ -554,7 +554,7 @@ def test_without_matplotlib(monkeypatch, complaint, run):
 # --- help, progress -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", cli._COMMANDS)
+@pytest.mark.parametrize("name", cli.COMMANDS)
 def test_examples_of_the_help_are_right(name, capsys):
     with pytest.raises(SystemExit):
         cli.main([name, "--help"])
