@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _warner()
-            # Ours are for the user, whatever the interpreter was told to do with warnings.
+            # Users should see these warnings, whatever filters the interpreter has.
             warnings.simplefilter("default", UserWarning)
             if arguments.quiet:
                 warnings.simplefilter("ignore")

@@ -53,7 +53,7 @@ class ModelAndSamples:
 
     @property
     def of_recorded(self) -> ModelAndSamples:
-        """The same, with a model that speaks of labels as they are recorded."""
+        """The same, with a model of the recorded labels (without ``label_noise``)."""
         model = copy(self.model)
         model.label_noise_ = None
         return replace(self, model=model)
@@ -175,7 +175,7 @@ def costs_by_pair(given: dict[str, float] | None, classes: list[Any]) -> dict[An
 
 
 def _wanted(arguments: argparse.Namespace, origin: dict[str, Any], **others: Any) -> Wanted:
-    """What to read of the data, as the model's were read where nobody says otherwise."""
+    """What to read from the data file; by default as the data of the fit were read."""
     target = arguments.target if arguments.target is not None else origin.get("target")
     if target is not None and str(target) in (others["features"] or ()):
         target = None

@@ -116,7 +116,7 @@ def _named(arguments: Namespace, asked: ModelAndSamples) -> dict[str, Any]:
     if len({first, *names}) < len(files):
         raise ValueError(f"the same model is named twice: {first}")
     models, samples = {first: asked.model}, asked.samples
-    # What is fitted to these very samples has seen them: no guarantee may speak of it.
+    # A model fitted to these rows has seen them, so it cannot have a guarantee.
     if arguments.against == "lr" and not arguments.unseen:
         share = np.bincount(asked.codes, samples.weights, minlength=len(asked.classes))
         if not share.all():

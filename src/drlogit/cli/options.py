@@ -30,7 +30,7 @@ class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescrip
     """Defaults after each option, and examples with their own line ends."""
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
-        # "(default: None)", "(default: False)" and "(default: ())" tell nobody anything.
+        # Defaults such as None, False and () are not informative.
         if action.default in (None, ()) or isinstance(action.default, bool):
             return action.help
         return super()._get_help_string(action)

@@ -86,10 +86,10 @@ class ClassRecall:
     def neglected(
         self, epsilon: float, kappa: StatedKappa, as_often_from: float | None = None
     ) -> str | None:
-        """What is to be said of the rarest class that is almost never predicted, if there is one.
+        """A warning about the rarest class that is almost never predicted, or None.
 
-        ``epsilon`` and ``kappa`` are those that the model was fitted with, ``as_often_from`` is the
-        probability from which on the class would be predicted as often as it occurs.
+        ``epsilon`` and ``kappa`` are those of the fit.  With the threshold ``as_often_from``, the
+        class would be predicted as often as it occurs.
         """
         shares, predicted = self.shares, self.confusion.sum(axis=0) / self.confusion.sum()
         never = np.flatnonzero((shares > 0.0) & (predicted <= _ALMOST_NEVER * shares))

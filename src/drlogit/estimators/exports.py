@@ -1,14 +1,13 @@
-"""A fitted model as one of scikit-learn's own, and as an ONNX graph, to be served without us.
+"""A fitted model as a scikit-learn model or an ONNX graph, to be used without drlogit.
 
     model.to_sklearn()
     drlogit.to_onnx(model)
 
-Both are a ``LogisticRegression`` with the same coefficients, behind the encoding of a table.  There
-every level has its column, ones it does not know have none, and so has each text that means
-"missing", with the same coefficient; numbers pass, or are filled in where they are missing.  For
-scikit-learn the encoding is a ``ColumnTransformer``.  In ONNX, where converters of such encoders
-compute in single precision and with whole numbers, a model is a few nodes of ours in double
-precision.
+Both are a ``LogisticRegression`` with the same coefficients, behind the encoding of a table.  Every
+known level has a column, and so has each text that means "missing", with the same coefficient.
+Unknown levels have none.  Numbers pass through, or are replaced if they are missing.  For
+scikit-learn the encoding is a ``ColumnTransformer``.  Converters of such encoders to ONNX compute
+in single precision, so the graph is written directly, in double precision.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ def _coefficients(model: Any) -> FloatArray:
 
 
 def _levels(column: EncodedColumn) -> list[Any]:
-    """The levels as they stand in the table; of text, one that is missing goes by all its marks."""
+    """The levels as values of the table; missing text appears as each of its marks."""
     levels = column.levels or ()
     if column.kind == "text":
         found: list[Any] = [level for level in levels if level is not None]

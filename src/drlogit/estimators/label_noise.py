@@ -1,10 +1,10 @@
-"""Labels that are known to be wrong at a rate: from the probabilities of recorded to true ones.
+"""Known rates of wrong labels: from probabilities of recorded labels to those of true labels.
 
-If of each true class k a share ``T_kl`` is recorded as l, whatever the features are, a model of the
-recorded labels gives ``p̃ = p T``, where p are the probabilities of the true ones.  So fits and
-certificates speak of labels as recorded, and what is predicted of the true ones is ``p̃ T⁻¹``, moved
-to the nearest probabilities where a model leaves what the noise allows.  With two classes, of which
-shares ρ₊ and ρ₋ are recorded as the other, that is ``p = (p̃ - ρ₋) / (1 - ρ₊ - ρ₋)``, clipped.
+If a share ``T_kl`` of each true class k is recorded as l, independently of the features, then a
+model of the recorded labels estimates ``p̃ = p T``, where p are the probabilities of the true
+labels.  So fits and certificates are about recorded labels, and predictions of true labels are ``p̃
+T⁻¹``, projected on the simplex if necessary.  With two classes, of which shares ρ₊ and ρ₋ are
+recorded as the other, that is ``p = (p̃ - ρ₋) / (1 - ρ₊ - ρ₋)``, clipped.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ..estimators.tables.frames import MISSING_MARKS, listed
 from ..rows.arrays import FloatArray
 
-#: Columns taken for the labels if nobody says which, whatever their case; else the last one.
+#: Default names of the column with the labels, in any case; otherwise it is the last column.
 USUAL_TARGETS = ("target", "label", "class", "y")
 
 
@@ -27,11 +27,11 @@ USUAL_TARGETS = ("target", "label", "class", "y")
 class Wanted:
     """What to take from a file, as the options of the command line call it.
 
-    ``n_features`` is the width a model asks for, or that of a svmlight file whose last columns
-    happen to be empty.  ``with_labels=False`` only names the target so as not to take it for a
-    feature.  Columns that are ``categorical`` are text whatever they look like, and no others are
-    where they are ``served`` to a model; ``numbers`` are those whose texts hold numbers
-    ($1,234.50), and texts among ``missing_marks`` are missing.
+    ``n_features`` is the width that a model expects, or that of a svmlight file whose last columns
+    are empty.  With ``with_labels=False`` the target is only named so that it is not used as a
+    feature.  ``categorical`` columns are always text; if the rows are ``served`` to a model, no
+    other column is.  The texts of ``numbers`` hold numbers ($1,234.50).  Texts among
+    ``missing_marks`` are missing.
     """
 
     with_labels: bool = True
@@ -120,7 +120,7 @@ class Roles(NamedTuple):
 
 
 class Header:
-    """The columns of a file and how to speak of them; ``names`` is None if they have numbers."""
+    """The columns of a file; ``names`` is None if columns go by number."""
 
     def __init__(self, names: Sequence[str] | None, count: int, source: str) -> None:
         self.named = names is not None
@@ -175,7 +175,7 @@ class Header:
 
     def _target(self, wanted: Wanted, others: set[int | None]) -> int | None:
         if not wanted.with_labels:
-            # Who predicts needs no labels; if the file has them they are no feature.
+            # Predictions need no labels; if the file has them, they are not a feature.
             extra = wanted.n_features is not None and len(self.names) == wanted.n_features + 1
             if wanted.features is None and extra and wanted.target is not None:
                 return self.find(wanted.target, "--target")

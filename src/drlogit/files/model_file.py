@@ -3,12 +3,11 @@
     drlogit.save_model(model, "model.json")
     model = drlogit.load_model("model.json")      # a fitted DRLogisticRegression
 
-A file has a schema and a version, what the model is (ε, κ, norm, costs), and its coefficients (with
-more than two classes a list for each) with their certificate: objective, dual bound, gap, and how
-the solver ended.  Numbers are read back exactly as they were.  Files are written whole or not at
-all, and carry a digest of their contents, so that no accident to a file makes another model of it.
-Who computes a digest for contents of their own is still refused numbers that are none, lengths that
-do not fit, and a certificate that contradicts itself.
+A file has a schema and a version, the model (ε, κ, norm, costs), and the coefficients (one list per
+class if there are more than two) with their certificate: objective, dual bound, gap and status.
+Numbers are read back exactly.  Files are written whole or not at all, and carry a digest of their
+contents, so that a damaged file is not read as another model.  A file with a forged digest is still
+refused if it has NaN, wrong lengths, or a certificate that contradicts itself.
 """
 
 from __future__ import annotations
@@ -51,14 +50,23 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     model : DRLogisticRegression, DRLogisticRegressionCV, or a search over them
-        A fitted one.  Of a search, the model chosen is written, not the scores.
+        A fitted model.  For a search, the chosen model is written, without the scores.
     path : path
-        File to write; one that is there is replaced at once, when all is written.
+        File to write.  An existing file is replaced in one step.
 
     Raises
     ------
     ValueError
         The model is of another kind, or its labels are neither numbers nor text.
+
+    Examples
+    --------
+    >>> import drlogit, os, tempfile
+    >>> X, y = drlogit.datasets.make_synthetic(100, 3, random_state=0)
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.json")
+    >>> drlogit.save_model(drlogit.DRLogisticRegression(0.05).fit(X, y), path)
+    >>> drlogit.load_model(path).predict(X[:2]).shape
+    (2,)
     """
     write_model(model, path, {})
 
@@ -69,19 +77,18 @@ def load_model(path: str | os.PathLike[str]) -> DRLogisticRegression:
     Parameters
     ----------
     path : path
-        A file that :func:`save_model` or ``drlogit fit`` has written.
+        A file written by :func:`save_model` or ``drlogit fit``.
 
     Returns
     -------
     DRLogisticRegression
-        A fitted estimator with the parameters of the one that was saved (of a search, those that
-        it chose), ready to predict, to be audited, and to be fitted again.  ``result_`` holds no
-        trace.
+        A fitted estimator with the parameters of the saved one (for a search, those that it chose).
+        It can predict, be audited, and be fitted again.  ``result_`` has no trace.
 
     Raises
     ------
     ValueError
-        The file is no model, or is damaged; the message says what was found.
+        The file is not a model file, or is damaged; the message says what was found.
     """
     model, _ = read_model(path)
     return model
@@ -232,7 +239,7 @@ def _numbers(fields: Fields, key: str, *shape: int, finite: bool = True) -> Any:
 
 
 def _parse(top: Fields) -> DRLogisticRegression:
-    """The fitted estimator that a file describes; whatever cannot be is an error."""
+    """The fitted estimator that a file describes; inconsistent values are an error."""
     (fit,) = top["fits"]
     n, names, width = top["n_features"], top["feature_names"], np.shape(fit["coefficients"])[-1:]
     if type(n) is not int or (n,) != width:

@@ -1,8 +1,8 @@
-"""What the values of a file mean where readers of files answer one way or the other without a word.
+"""Values of files that readers would silently interpret in one way or another.
 
-Those are the questions of who analyses the data: a column of numbers with one text in it, a comma
-in a number, ``1_2``, labels that only leading zeros tell apart.  What a column is otherwise, the
-estimators decide, as for any frame.
+Examples are a column of numbers with one text in it, a comma in a number, ``1_2``, and labels that
+differ in leading zeros only.  Such values are refused, or read by one stated rule.  Everything else
+about a column is decided by the estimators, as for any frame.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ def feature(
     marks: Collection[str],
     decimal: str,
 ) -> Any:
-    """A column of a frame, text as a categorical, or as numbers if all that is there are some.
+    """A column of a frame: numbers if all its texts are numbers, otherwise a categorical.
 
-    Wanted ``as_text`` it is a categorical whatever it holds; any other that is ``served`` to a
-    model must hold numbers.  ``ValueError`` for what may be meant in two ways.
+    With ``as_text`` it is always a categorical.  Any other column that is ``served`` to a model
+    must hold numbers.  ``ValueError`` for values with two possible meanings.
     """
     import pandas as pd
 

@@ -1,7 +1,7 @@
-"""New rows of a table beside those of training: what is unlike them, in words.
+"""Warnings about new rows of a table that differ from the training rows.
 
-A model scores whatever it is given.  Ages in months, a column that a new export leaves empty, or a
-row without any value are scored like all others, so they are spoken of.
+A model scores every row.  Ages in months, a column that a new export leaves empty, or a row without
+any value get a score like all others, so ``predict`` warns.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from ...rows.arrays import BoolArray, FloatArray, IndexArray, Matrix
 from .encoding import EncodedRows, Encoding
 from .frames import TableColumn, listed
 
-#: Numbers are far outside the range of training if they are further from it than its own width
-#: (ages of 18 to 90 reach from -54 to 162, and 20 years are 240 months) in more than this share of
-#: the rows, or in any row than so many times its width: amounts and incomes have long tails.
+#: Numbers are far outside the training range if their distance from it exceeds its width in more
+#: than this share of the rows (ages of 18 to 90 reach from -54 to 162; 20 years are 240 months), or
+#: exceeds this multiple of its width in any row (amounts and incomes have long tails).
 _SHARE, _ABSURD = 0.05, 10.0
 
-#: A column without any value is spoken of if that is less probable than this, by the share of
-#: missing values in training.
+#: A column without any value is worth a warning if that is less probable than this, given the share
+#: of missing values in the training data.
 _BY_ACCIDENT = 1e-3
 
 
 def columns_seen(matrix: Matrix, first: IndexArray, absent: BoolArray | None = None) -> FloatArray:
-    """What training shows of each column of a table, as three rows.
+    """Smallest number, largest number and share of missing values of each column, as three rows.
 
-    The smallest and the largest number (NaN for categories), and the share of missing values.
-    ``first`` is where each column of numbers is in the matrix, -1 for a category.
+    The numbers are NaN for categories.  ``first`` is the position of each column of numbers in the
+    matrix, -1 for a category.
     """
     gone = np.zeros(first.size) if absent is None else absent.mean(axis=0)
     return np.array([*_ends(matrix, first), gone])
@@ -39,7 +39,7 @@ def columns_seen(matrix: Matrix, first: IndexArray, absent: BoolArray | None = N
 def remarks_on(
     rows: EncodedRows, seen: FloatArray, table: Encoding, given: Sequence[TableColumn]
 ) -> list[str]:
-    """What is to be said of encoded rows of a table, beside those of training."""
+    """Warnings about encoded rows of a table."""
     new = _mostly_unknown(rows.unknown & ~rows.absent, table, given)
     far = far_outside(rows.matrix, table.number_places, seen, [c.name for c in table.columns])
     return [*filter(None, [new]), *_empty(rows.absent, seen[2], table), *far]
@@ -48,7 +48,7 @@ def remarks_on(
 def far_outside(
     matrix: Matrix, first: IndexArray, seen: FloatArray, names: Sequence[Any]
 ) -> list[str]:
-    """What is to be said of numbers that are far outside the range of training."""
+    """Warnings about numbers far outside the training range."""
     low, high, _ = seen
     width = high - low
     least, most = _ends(matrix, first)
@@ -81,7 +81,7 @@ def _ends(matrix: Matrix, first: IndexArray) -> list[FloatArray]:
 
 
 def _empty(absent: BoolArray, missing: FloatArray, table: Encoding) -> list[str]:
-    """What is to be said of columns and rows without any value."""
+    """Warnings about columns and rows without any value."""
     n_rows, said = absent.shape[0], []
     gone = np.flatnonzero(absent.all(axis=0) & (missing**n_rows < _BY_ACCIDENT))
     if gone.size:
@@ -103,7 +103,7 @@ def _empty(absent: BoolArray, missing: FloatArray, table: Encoding) -> list[str]
 def _mostly_unknown(
     unknown: BoolArray, table: Encoding, given: Sequence[TableColumn]
 ) -> str | None:
-    """What is to be said where training did not show the levels of most rows, if anything."""
+    """A warning about columns in which most rows have unknown levels, or None."""
     n_rows, named = unknown.shape[0], []
     for column, where, each in zip(table.columns, unknown.T, given, strict=True):
         new = np.flatnonzero(where)
