@@ -1,23 +1,26 @@
 """The samples of the flip pair: three visits per iteration, all in compiled loops.
 
-``linearise`` goes where the last direction leads and returns the optimality conditions there, ``predict``
-and ``correct`` follow a direction of (β, b, λ).  Each is a function of the rows of a block and of what it
-remembers, and returns a new state and ONE flat array of sums over the samples, so that blocks of rows (in
-memory, in files, with Dask workers) are combined by adding arrays:
+``linearise`` goes where the last direction leads and returns the optimality conditions there,
+``predict`` and ``correct`` follow a direction of (β, b, λ).  Each is a function of the rows of a
+block and of what it remembers, and returns a new state and ONE flat array of sums over the samples,
+so that blocks of rows (in memory, in files, with Dask workers) are combined by adding arrays:
 
-conditions  Gram P·P (lower triangle; or its diagonal and λ's column), 3 adjoints of P (gradient, affine, centring), SCALARS
-predicted   pull P, changes of the products with primal, dual and both steps, 2·LEVELS costs of step lengths
+conditions  Gram P·P (lower triangle; or its diagonal and λ's column), 3 adjoints of P (gradient,
+            affine, centring), SCALARS
+predicted   pull P, changes of the products with primal, dual and both steps, 2·LEVELS costs of
+            step lengths
 limits      slope and curvature of the loss, 2·LEVELS costs
-certify     of the dual point after a correction: adjoint P, entropy, additions in a sum (one visit more, when a bound is in reach)
+certify     of the dual point after a correction: adjoint P, entropy, additions in a sum (one visit
+            more, when a bound is in reach)
 
-P counts (β, b, λ).  A sample has slacks t - r = u - κλ and multipliers c + a = 1 with c t = a r = μ on the
-central path; κ may differ from sample to sample.  In a problem without flips a state holds margins only, and
-``linearise`` is the only visit of an iteration.  Whether a problem has flips is said when a state is opened: it is the
-same for all blocks, whatever κ their own samples have.
+P counts (β, b, λ).  A sample has slacks t - r = u - κλ and multipliers c + a = 1 with c t = a r = μ
+on the central path; κ may differ from sample to sample.  In a problem without flips a state holds
+margins only, and ``linearise`` is the only visit of an iteration.  Whether a problem has flips is
+said when a state is opened: it is the same for all blocks, whatever κ their own samples have.
 
-A step towards products E and F (both changes together) solves c Dt + t Dc = E, a Dr - r Dc = F, Dt - Dr = dv:
-one division per sample and iteration, q = 1/(c r + a t).  Loops over a panel know that their arrays do not
-overlap, have no branches and no calls, and so take two samples at a time.
+A step towards products E and F (both changes together) solves c Dt + t Dc = E, a Dr - r Dc = F, Dt
+- Dr = dv: one division per sample and iteration, q = 1/(c r + a t).  Loops over a panel know that
+their arrays do not overlap, have no branches and no calls, and so take two samples at a time.
 
 Derivation: docs/algorithm.md, (3) to (7), (10) and (12).
 """
@@ -38,12 +41,17 @@ cdef extern from *:
     ctypedef const double* In
     ctypedef double* Out
 
-cdef double NEVER = -1.0         # the κ of a label that cannot flip: all that it is multiplied by is zero
-cdef double KEPT = SETTINGS.kept, SECOND = SETTINGS.second_order, EMPTIED = SETTINGS.emptied, PASSING = SETTINGS.passing
+# the κ of a label that cannot flip: all that it is multiplied by is zero
+cdef double NEVER = -1.0
+cdef double KEPT = SETTINGS.kept, SECOND = SETTINGS.second_order, EMPTIED = SETTINGS.emptied
+cdef double PASSING = SETTINGS.passing
 
 
-cdef cloned central(Py_ssize_t n, In kap, In u, double lam, double mu, Out t, Out r, Out c, Out a) noexcept nogil:
-    """t - r = u - κλ, c t = a r = μ, c + a = 1; 0, 1, 1 and 0 where the label cannot flip (κ = NEVER)."""
+cdef cloned central(Py_ssize_t n, In kap, In u, double lam, double mu, Out t, Out r, Out c,
+                    Out a) noexcept nogil:
+    """t - r = u - κλ, c t = a r = μ, c + a = 1; 0, 1, 1 and 0 where the label cannot flip (κ =
+    NEVER).
+    """
     cdef Py_ssize_t i
     cdef double v, size, root, large, small
     cdef bint there
@@ -57,8 +65,9 @@ cdef cloned central(Py_ssize_t n, In kap, In u, double lam, double mu, Out t, Ou
         a[i] = mu / r[i] if there else 0.0
 
 
-cdef inline void lift(double* one, double* other, double least, double least_other, double sign) noexcept nogil:
-    """Whichever is further below its least goes there; the other goes along (sign 1) or gives (-1)."""
+cdef inline void lift(double* one, double* other, double least, double least_other,
+                      double sign) noexcept nogil:
+    """Whichever is further below its least goes there; the other goes along (1) or gives (-1)."""
     cdef double missing = least - one[0], missing_other = least_other - other[0]
     if missing >= missing_other:
         other[0] += sign * missing
@@ -68,14 +77,16 @@ cdef inline void lift(double* one, double* other, double least, double least_oth
         other[0] = least_other
 
 
-# --- step lengths: what it costs to go further than samples allow ---------------------------------------
+# --- step lengths: what it costs to go further than samples allow ---------------------------------
 
 # Levels are the first five bits of the significand: 32 for each factor of two, without a logarithm.
 cdef long long SHIFT = 47, FIRST = 1023 << 5
 
 
 cdef void limit(double* costs, double fall, double cost) noexcept nogil:
-    """Book what it costs to go further than a sample allows: one over ``fall`` > 1, what shrinks fastest."""
+    """Book what it costs to go further than a sample allows: one over ``fall`` > 1, what shrinks
+    fastest.
+    """
     cdef long long level
     memcpy(&level, &fall, sizeof(double))
     level = (level >> SHIFT) - FIRST
@@ -83,14 +94,17 @@ cdef void limit(double* costs, double fall, double cost) noexcept nogil:
 
 
 cpdef (double, double) longest(double[::1] sums, Py_ssize_t first, double price):
-    """Longest primal and dual steps that pass samples at no more than this price; costs, if any, from ``first`` on."""
+    """Longest primal and dual steps that pass samples at no more than this price; costs, if any,
+    from ``first`` on.
+    """
     cdef double found[2]
     cdef double total
     cdef long long level
     cdef Py_ssize_t kind, k
     for kind in range(2):
         total, found[kind] = 0.0, 1.0
-        if sums.shape[0] == first: continue
+        if sums.shape[0] == first:
+            continue
         fit(sums.shape[0] == first + 2 * LEVELS, "costs of steps")
         for k in range(LEVELS - 1, -1, -1):
             total += sums[first + kind * LEVELS + k]
@@ -102,19 +116,24 @@ cpdef (double, double) longest(double[::1] sums, Py_ssize_t first, double price)
     return found[0], found[1]
 
 
-# --- a panel of samples ---------------------------------------------------------------------------------
+# --- a panel of samples ---------------------------------------------------------------------------
 
 
 cdef void along(Py_ssize_t n, Out out, In start, double length, In step) noexcept nogil:
     cdef Py_ssize_t i
-    for i in range(n): out[i] = start[i] + length * step[i]
+    for i in range(n):
+        out[i] = start[i] + length * step[i]
 
 
-cdef cloned conditions(Py_ssize_t n, Py_ssize_t b, In w, In y, In kap, In u, In s, In h, In t, In r, In c, In a, Out q,
-                     double lam, double bend, double least, Out col, double* tot, double* side) noexcept nogil:
-    """Columns of λ, gradient, affine and centring adjoints and of the Gram matrix; sums, with λ's share of the adjoints."""
+cdef cloned conditions(Py_ssize_t n, Py_ssize_t b, In w, In y, In kap, In u, In s, In h, In t, In r,
+                       In c, In a, Out q, double lam, double bend, double least, Out col,
+                       double* tot, double* side) noexcept nogil:
+    """Columns of λ, gradient, affine and centring adjoints and of the Gram matrix; sums, with λ's
+    share of the adjoints.
+    """
     cdef Py_ssize_t i
-    cdef double there, om, aff, cen, over, value = 0.0, products = 0.0, degree = 0.0, hinges = 0.0, corner = 0.0
+    cdef double there, om, aff, cen, over, value = 0.0, products = 0.0, degree = 0.0, hinges = 0.0
+    cdef double corner = 0.0
     cdef double spent = 0.0, affine = 0.0, centring = 0.0
     for i in range(n):
         there = 1.0 if kap[i] >= 0.0 else 0.0
@@ -145,8 +164,8 @@ cdef cloned conditions(Py_ssize_t n, Py_ssize_t b, In w, In y, In kap, In u, In 
     side[3] -= centring
 
 
-cdef cloned towards(Py_ssize_t n, In kap, In t, In r, In c, In a, In q, In du, double dlam, double centre, double share,
-                  In e, In f, Out dt, Out dr, Out dc) noexcept nogil:
+cdef cloned towards(Py_ssize_t n, In kap, In t, In r, In c, In a, In q, In du, double dlam,
+                    double centre, double share, In e, In f, Out dt, Out dr, Out dc) noexcept nogil:
     """Changes that bring the products to ``centre``, with a share of second-order terms e, f."""
     cdef Py_ssize_t i
     cdef double dv, one, other, both
@@ -158,8 +177,8 @@ cdef cloned towards(Py_ssize_t n, In kap, In t, In r, In c, In a, In q, In du, d
         dc[i] = (a[i] * one - c[i] * other - c[i] * a[i] * dv) * q[i]
 
 
-cdef cloned predicted(Py_ssize_t n, In w, In y, In kap, In t, In r, In c, In a, In q, In dt, In dr, In dc,
-                    Out e, Out f, Out col, double* tot, double* side) noexcept nogil:
+cdef cloned predicted(Py_ssize_t n, In w, In y, In kap, In t, In r, In c, In a, In q, In dt, In dr,
+                      In dc, Out e, Out f, Out col, double* tot, double* side) noexcept nogil:
     """Second-order terms, what they pull at, and what becomes of the products."""
     cdef Py_ssize_t i
     cdef double one, other, pull, most, primal = 0.0, dual = 0.0, both = 0.0, spent = 0.0
@@ -183,19 +202,22 @@ cdef cloned predicted(Py_ssize_t n, In w, In y, In kap, In t, In r, In c, In a, 
     side[0] -= spent
 
 
-cdef void book(Py_ssize_t n, In w, In t, In r, In c, In a, In dt, In dr, In dc, double* costs) noexcept nogil:
+cdef void book(Py_ssize_t n, In w, In t, In r, In c, In a, In dt, In dr, In dc,
+               double* costs) noexcept nogil:
     """Book the samples that do not allow the whole step."""
     cdef Py_ssize_t i
     cdef double own
     for i in range(n):
         own = c[i] * t[i] + a[i] * r[i]
         if t[i] + dt[i] < 0.0 or r[i] + dr[i] < 0.0:
-            limit(costs, max(-dt[i] / t[i], -dr[i] / r[i]), w[i] * (own + PASSING * max(-dt[i], -dr[i])))
+            limit(costs, max(-dt[i] / t[i], -dr[i] / r[i]),
+                  w[i] * (own + PASSING * max(-dt[i], -dr[i])))
         if c[i] + dc[i] < 0.0 or a[i] - dc[i] < 0.0:
-            limit(costs + LEVELS, max(-dc[i] / c[i], dc[i] / a[i]), w[i] * (own + PASSING * fabs(dc[i]) * (t[i] + r[i])))
+            limit(costs + LEVELS, max(-dc[i] / c[i], dc[i] / a[i]),
+                  w[i] * (own + PASSING * fabs(dc[i]) * (t[i] + r[i])))
 
 
-# --- visits ---------------------------------------------------------------------------------------------
+# --- visits ---------------------------------------------------------------------------------------
 
 
 cdef class PairState:
@@ -209,9 +231,11 @@ cdef class PairState:
         step = None if self.step is None else np.asarray(self.step)
         return np.asarray(self.kappa), np.asarray(self.slope), np.asarray(self.now), second, step
 
-    def __reduce__(self): return PairState, self.parts()
+    def __reduce__(self):
+        return PairState, self.parts()
 
-    def __sizeof__(self): return 200 + sum([part.nbytes for part in self.parts() if part is not None])
+    def __sizeof__(self):
+        return 200 + sum([part.nbytes for part in self.parts() if part is not None])
 
     def curvature(self):
         """Of each sample, before weights (the log-loss)."""
@@ -230,20 +254,26 @@ cdef PairState new_state(PairState of, double[:, ::1] now):
 cdef int check(CompiledRows rows, PairState state, const double[::1] coef) except -1:
     """Arrays of the lengths that a visit reads; λ is the last of the coefficients."""
     cdef Py_ssize_t n = rows.n_samples, tables = state.now.shape[0], linear = state.slope.shape[0]
-    fit(coef.shape[0] == rows.stride and state.now.shape[1] == n and (linear == 0 or linear == n), "coefficients and samples")
-    fit((tables == TABLES and state.kappa.shape[0] == n) or (tables == 2 and state.kappa.shape[0] == 0), "tables and kappa")
-    if state.second is not None: fit(state.second.shape[0] == 2 and state.second.shape[1] == n, "second-order terms")
-    if state.step is not None: fit(state.step.shape[0] == 4 and state.step.shape[1] == n, "steps")
+    fit(coef.shape[0] == rows.stride and state.now.shape[1] == n and (linear == 0 or linear == n),
+        "coefficients and samples")
+    fit((tables == TABLES and state.kappa.shape[0] == n)
+        or (tables == 2 and state.kappa.shape[0] == 0), "tables and kappa")
+    if state.second is not None:
+        fit(state.second.shape[0] == 2 and state.second.shape[1] == n, "second-order terms")
+    if state.step is not None:
+        fit(state.step.shape[0] == 4 and state.step.shape[1] == n, "steps")
     return 0
 
 
 cdef void rows_of(double[:, ::1] table, Py_ssize_t first, double** into) noexcept nogil:
     """Where the rows of a table begin, from sample ``first`` on."""
     cdef Py_ssize_t k
-    for k in range(table.shape[0]): into[k] = &table[k, first]
+    for k in range(table.shape[0]):
+        into[k] = &table[k, first]
 
 
-def open_pair(CompiledRows rows, const double[::1] kappa, const double[::1] slope, const double[::1] coef, double mu):
+def open_pair(CompiledRows rows, const double[::1] kappa, const double[::1] slope,
+              const double[::1] coef, double mu):
     """Slacks and multipliers on the central path; ``slope`` per sample for a linear loss, or empty.
 
     ``kappa`` is of each sample, one for all, or empty in a problem without flips.
@@ -253,7 +283,8 @@ def open_pair(CompiledRows rows, const double[::1] kappa, const double[::1] slop
     cdef bint flips = kappa.shape[0] > 0
     fit(kappa.shape[0] < 2 or kappa.shape[0] == n, "kappa")
     cdef double[::1] kap = np.empty(n if flips else 0)
-    for i in range(kap.shape[0]): kap[i] = kappa[other * i] if kappa[other * i] < INFINITY else NEVER
+    for i in range(kap.shape[0]):
+        kap[i] = kappa[other * i] if kappa[other * i] < INFINITY else NEVER
     cdef double[:, ::1] now = rows.room(TABLES if flips else 2, n)
     cdef PairState state = PairState(kap, slope, now)
     check(rows, state, coef)
@@ -263,25 +294,30 @@ def open_pair(CompiledRows rows, const double[::1] kappa, const double[::1] slop
         lo, m = block * b, min(b, n - block * b)
         rows_of(now, lo, v)
         rows.margins(lo, lo + m, &coef[0], v[U])
-        for i in range(m): v[U][i] *= rows.y[lo + i]
-        if flips: central(m, &kap[lo], v[U], coef[rows.n_columns], mu, v[T], v[R], v[C], v[A])
+        for i in range(m):
+            v[U][i] *= rows.y[lo + i]
+        if flips:
+            central(m, &kap[lo], v[U], coef[rows.n_columns], mu, v[T], v[R], v[C], v[A])
     rows.free()
     return state
 
 
-def linearise_pair(CompiledRows rows, PairState state, const double[::1] coef, double primal, double dual,
-                   bint gram=True, double least=0.0):
-    """Go by these lengths along the state's direction, to ``coef``: the state and the conditions there.
+def linearise_pair(CompiledRows rows, PairState state, const double[::1] coef, double primal,
+                   double dual, bint gram=True, double least=0.0):
+    """Go by these lengths along the state's direction, to ``coef``: the state and the conditions
+    there.
 
     Hinges of less curvature than ``least`` stay out of the Gram matrix.
     """
-    cdef Py_ssize_t block, i, j, lo, m, n = rows.n_samples, b = rows.panel, P = rows.stride, last = P - 1
+    cdef Py_ssize_t block, i, j, lo, m, n = rows.n_samples, b = rows.panel, P = rows.stride
+    cdef Py_ssize_t last = P - 1
     cdef Py_ssize_t square = P * P if gram else 2 * P, tables = state.now.shape[0]
     cdef bint flips = tables == TABLES, linear = state.slope.shape[0] > 0
     check(rows, state, coef)
     cdef bint moved = state.step is not None and (primal != 0.0 or dual != 0.0)
     cdef double bend = 0.0 if linear else 1.0, lam = coef[last], loss = 0.0, entropy = 0.0
-    cdef double[:, ::1] was = state.now, after = rows.room(tables, n), columns = np.empty((6, b)), step = state.step
+    cdef double[:, ::1] was = state.now, after = rows.room(tables, n), columns = np.empty((6, b))
+    cdef double[:, ::1] step = state.step
     sums = rows.room(1, square + 3 * P + SCALARS)[0]
     cdef double[::1] view = sums
     cdef double* out = &view[0]
@@ -305,7 +341,8 @@ def linearise_pair(CompiledRows rows, PairState state, const double[::1] coef, d
             rows_of(after, lo, new)
             if not flips:
                 rows.margins(lo, lo + m, &coef[0], new[U])
-                for i in range(m): new[U][i] *= y[i]
+                for i in range(m):
+                    new[U][i] *= y[i]
             elif moved:
                 rows_of(step, lo, d)
                 along(m, new[U], old[U], primal, d[0])
@@ -314,33 +351,42 @@ def linearise_pair(CompiledRows rows, PairState state, const double[::1] coef, d
                 along(m, new[C], old[C], dual, d[3])
                 along(m, new[A], old[A], -dual, d[3])
                 for i in range(m):
-                    if state.kappa[lo + i] < 0.0: continue
-                    if new[T][i] <= 0.0 or new[R][i] <= 0.0: lift(&new[T][i], &new[R][i], KEPT * old[T][i], KEPT * old[R][i], 1.0)
-                    if new[C][i] <= 0.0 or new[A][i] <= 0.0: lift(&new[C][i], &new[A][i], KEPT * old[C][i], KEPT * old[A][i], -1.0)
+                    if state.kappa[lo + i] < 0.0:
+                        continue
+                    if new[T][i] <= 0.0 or new[R][i] <= 0.0:
+                        lift(&new[T][i], &new[R][i], KEPT * old[T][i], KEPT * old[R][i], 1.0)
+                    if new[C][i] <= 0.0 or new[A][i] <= 0.0:
+                        lift(&new[C][i], &new[A][i], KEPT * old[C][i], KEPT * old[A][i], -1.0)
             else:
-                for j in range(tables): memcpy(new[j], old[j], m * sizeof(double))
+                for j in range(tables):
+                    memcpy(new[j], old[j], m * sizeof(double))
             if linear:
                 for i in range(m):
                     new[S][i] = state.slope[lo + i]
                     h[i] = -new[S][i] * new[U][i]
-            else: losses(m, new[U], new[S], h)
+            else:
+                losses(m, new[U], new[S], h)
             for i in range(m):
                 loss += w[i] * h[i]
                 entropy += w[i] * (h[i] + new[S][i] * new[U][i])
             if flips:
-                conditions(m, b, w, y, &state.kappa[lo], new[U], new[S], h, new[T], new[R], new[C], new[A], new[Q], lam, bend,
-                           least, col, tot, side)
+                conditions(m, b, w, y, &state.kappa[lo], new[U], new[S], h, new[T], new[R], new[C],
+                           new[A], new[Q], lam, bend, least, col, tot, side)
                 rows.adjoint(lo, lo + m, col, 4, out + square - P)
             else:
                 for i in range(m):
                     col[b + i] = -w[i] * new[S][i] * y[i]
                     col[4 * b + i] = w[i] * new[S][i] * (1.0 - new[S][i])
                 rows.adjoint(lo, lo + m, col + b, 1, out + square)
-            if gram: rows.gram(lo, lo + m, col + 4 * b, out)
-            else: rows.squares(lo, lo + m, col + 4 * b, out)
+            if gram:
+                rows.gram(lo, lo + m, col + 4 * b, out)
+            else:
+                rows.squares(lo, lo + m, col + 4 * b, out)
         tot[0], tot[5] = loss, entropy
-        if not flips: tot[1] = loss
-        for j in range(4): out[square - 1 + j * P] = side[j]
+        if not flips:
+            tot[1] = loss
+        for j in range(4):
+            out[square - 1 + j * P] = side[j]
     rows.free()
     return new_state(state, after), sums
 
@@ -371,10 +417,12 @@ def predict_pair(CompiledRows rows, PairState state, const double[::1] dcoef):
             w, y, kap = &rows.w[lo], &rows.y[lo], &state.kappa[lo]
             rows_of(now, lo, v)
             rows.margins(lo, lo + m, &dcoef[0], du)
-            for i in range(m): du[i] *= y[i]
-            towards(m, kap, v[T], v[R], v[C], v[A], v[Q], du, dcoef[last], 0.0, 0.0, v[T], v[R], dt, dr, dc)
-            predicted(m, w, y, kap, v[T], v[R], v[C], v[A], v[Q], dt, dr, dc, &second[0, lo], &second[1, lo], col, tot,
-                      &view[last])
+            for i in range(m):
+                du[i] *= y[i]
+            towards(m, kap, v[T], v[R], v[C], v[A], v[Q], du, dcoef[last], 0.0, 0.0, v[T], v[R], dt,
+                    dr, dc)
+            predicted(m, w, y, kap, v[T], v[R], v[C], v[A], v[Q], dt, dr, dc, &second[0, lo],
+                      &second[1, lo], col, tot, &view[last])
             book(m, w, v[T], v[R], v[C], v[A], dt, dr, dc, tot + 3)
             rows.adjoint(lo, lo + m, col, 1, &view[0])
     rows.free()
@@ -382,7 +430,8 @@ def predict_pair(CompiledRows rows, PairState state, const double[::1] dcoef):
     return found, sums
 
 
-def correct_pair(CompiledRows rows, PairState state, const double[::1] dcoef, double centre, double share):
+def correct_pair(CompiledRows rows, PairState state, const double[::1] dcoef, double centre,
+                 double share):
     """Towards ``centre``, with a share of the predictor's second-order terms."""
     cdef Py_ssize_t block, i, lo, m, n = rows.n_samples, b = rows.panel
     check(rows, state, dcoef)
@@ -409,9 +458,10 @@ def correct_pair(CompiledRows rows, PairState state, const double[::1] dcoef, do
             for i in range(m):
                 d[0][i] *= y[i]
                 slope -= w[i] * v[S][i] * d[0][i]
-                if not linear: curvature += w[i] * v[S][i] * (1.0 - v[S][i]) * d[0][i] * d[0][i]
-            towards(m, &state.kappa[lo], v[T], v[R], v[C], v[A], v[Q], d[0], dlam, centre, share, &second[0, lo],
-                    &second[1, lo], d[1], d[2], d[3])
+                if not linear:
+                    curvature += w[i] * v[S][i] * (1.0 - v[S][i]) * d[0][i] * d[0][i]
+            towards(m, &state.kappa[lo], v[T], v[R], v[C], v[A], v[Q], d[0], dlam, centre, share,
+                    &second[0, lo], &second[1, lo], d[1], d[2], d[3])
             book(m, w, v[T], v[R], v[C], v[A], d[1], d[2], d[3], tot + 2)
         tot[0], tot[1] = slope, curvature
     rows.free()
@@ -425,7 +475,8 @@ cdef double corrected(double s, double ds) noexcept nogil:
 
 
 def certify_pair(CompiledRows rows, both, const double[::1] dcoef, double least=0.0):
-    """The dual point (s, a) after one more correction, its adjoint and entropy; of a state, or (state, last point).
+    """The dual point (s, a) after one more correction, its adjoint and entropy; of a state, or
+    (state, last point).
 
     Hinges of less curvature than ``least``, which are not in the Gram matrix, stay as they are.
     """
@@ -450,11 +501,13 @@ def certify_pair(CompiledRows rows, both, const double[::1] dcoef, double least=
             for i in range(lo, hi):
                 j, w, du, now_s, a = i - lo, rows.w[i], rows.y[i] * col[b + i - lo], now[S, i], 0.0
                 s = now_s if first else before[0, i]
-                if first or s > 0.0: s = corrected(s, -now_s * (1.0 - now_s) * du)
+                if first or s > 0.0:
+                    s = corrected(s, -now_s * (1.0 - now_s) * du)
                 if flips:
                     a = now[A, i] if first else before[1, i]
                     om = now[C, i] * now[A, i] * now[Q, i]
-                    if om >= least: a = min(max(a + om * (du - state.kappa[i] * dlam), 0.0), 1.0)
+                    if om >= least:
+                        a = min(max(a + om * (du - state.kappa[i] * dlam), 0.0), 1.0)
                     spent += w * state.kappa[i] * a
                 after[0, i], after[1, i] = s, a
                 col[j] = w * (a - s) * rows.y[i]

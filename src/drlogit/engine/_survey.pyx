@@ -1,9 +1,10 @@
 """All samples at once, seldom: where a step of the loss's model leads, and what it proves.
 
-``survey`` returns the objective there, the next model's gradient, and the equations of the dual point that the model's
-multipliers make of all samples, as one flat array of sums: adjoint P of the dual point (λ's entry: minus what is spent),
-gradient P with flips above the kink, Gram matrix times the model P, SCALARS, and two histograms of distances from the
-kink, over the bins that ``EDGES`` divide: of weights, and of what flips of those above cost (per κ).
+``survey`` returns the objective there, the next model's gradient, and the equations of the dual
+point that the model's multipliers make of all samples, as one flat array of sums: adjoint P of the
+dual point (λ's entry: minus what is spent), gradient P with flips above the kink, Gram matrix times
+the model P, SCALARS, and two histograms of distances from the kink, over the bins that ``EDGES``
+divide: of weights, and of what flips of those above cost (per κ).
 
 Derivation: docs/algorithm.md, (21).
 """
@@ -24,7 +25,8 @@ cdef extern from *:
     ctypedef double* Out
 
 cdef enum:
-    SCALARS = 6         # loss, hinges, curvature, weight of unseen crossings times how far they go; entropy, additions
+    # loss, hinges, curvature, weight of unseen crossings times how far they go; entropy, additions
+    SCALARS = 6
     BINS = 561          # the first ends before the first edge, the last one nowhere
 
 # The first three bits of the significand, eight edges to an octave, from 2⁻⁴⁰ on.
@@ -32,9 +34,11 @@ cdef long long SHIFT = 49, FIRST = (1023 - 40) << 3
 EDGES = ((np.arange(BINS - 1) + FIRST) << SHIFT).view(np.float64)
 
 
-cdef cloned losses_at(Py_ssize_t n, In w, In y, In price, In kink, In u, Out curvature, Out gradient, Out curved,
-                      double* tot, double* side) noexcept nogil:
-    """Loss, hinges and curvature at margins u; columns of the gradient, with flips above the kink, and of curvature times u."""
+cdef cloned losses_at(Py_ssize_t n, In w, In y, In price, In kink, In u, Out curvature,
+                      Out gradient, Out curved, double* tot, double* side) noexcept nogil:
+    """Loss, hinges and curvature at margins u; columns of the gradient, with flips above the kink,
+    and of curvature times u.
+    """
     cdef Py_ssize_t i
     cdef double s, over, flip, value = 0.0, hinges = 0.0, total = 0.0, spent = 0.0
     for i in range(n):
@@ -53,8 +57,9 @@ cdef cloned losses_at(Py_ssize_t n, In w, In y, In price, In kink, In u, Out cur
     side[0] -= spent
 
 
-cdef cloned dual_point(Py_ssize_t n, In w, In y, In price, In u, In curvature, In du, double multiple, In share, Out point,
-                       Out column, double* tot, double* side) noexcept nogil:
+cdef cloned dual_point(Py_ssize_t n, In w, In y, In price, In u, In curvature, In du,
+                       double multiple, In share, Out point, Out column, double* tot,
+                       double* side) noexcept nogil:
     """s after a change of the margins by the model, and its part of the equations."""
     cdef Py_ssize_t i
     cdef double s, value = 0.0, spent = 0.0
@@ -70,16 +75,21 @@ cdef cloned dual_point(Py_ssize_t n, In w, In y, In price, In u, In curvature, I
     side[0] -= spent
 
 
-def survey(CompiledRows rows, const double[::1] costs, double kappa, double kink, const double[::1] u, double kink_ahead=0.0,
-           const double[::1] dcoef=None, double step=0.0, const double[::1] curvature=None, const double[::1] dual_dcoef=None,
-           double multiple=0.0, const unsigned char[::1] inside=None, const double[::1] shares=None):
-    """Go by ``step`` along ``dcoef`` (with λ) from margins u: margins, curvatures, dual point and sums; or stay.
+def survey(CompiledRows rows, const double[::1] costs, double kappa, double kink,
+           const double[::1] u, double kink_ahead=0.0, const double[::1] dcoef=None,
+           double step=0.0, const double[::1] curvature=None, const double[::1] dual_dcoef=None,
+           double multiple=0.0, const unsigned char[::1] inside=None,
+           const double[::1] shares=None):
+    """Go by ``step`` along ``dcoef`` (with λ) from margins u: margins, curvatures, dual point and
+    sums; or stay.
 
-    Flips cost ``kappa`` times ``costs``, of each sample or one for all, and pay from ``kink`` times those on.  The dual point
-    goes along ``dual_dcoef`` by the curvature given, and along u, by a multiple, by that at u.  Its flips are ``shares`` of
-    samples ``inside`` the band, in their order; others stay on their side of the kink.
+    Flips cost ``kappa`` times ``costs``, of each sample or one for all, and pay from ``kink`` times
+    those on.  The dual point goes along ``dual_dcoef`` by the curvature given, and along u, by a
+    multiple, by that at u.  Its flips are ``shares`` of samples ``inside`` the band, in their
+    order; others stay on their side of the kink.
     """
-    cdef Py_ssize_t block, i, j, lo, m, n = rows.n_samples, b = rows.panel, P = rows.stride, k = 0, each = costs.shape[0] > 1
+    cdef Py_ssize_t block, i, j, lo, m, n = rows.n_samples, b = rows.panel, P = rows.stride, k = 0
+    cdef Py_ssize_t each = costs.shape[0] > 1
     cdef bint moves = dcoef is not None
     fit(u.shape[0] == n and (costs.shape[0] == 1 or costs.shape[0] == n), "margins and costs")
     if moves:
@@ -100,7 +110,8 @@ def survey(CompiledRows rows, const double[::1] costs, double kappa, double kink
     cdef double cost, distance
     cdef double side[2]
     cdef long long place
-    kappa, kink_ahead, side[0], side[1] = 0.0 if isinf(kappa) else kappa, kink_ahead if moves else kink, 0.0, 0.0
+    kappa, kink_ahead = 0.0 if isinf(kappa) else kappa, kink_ahead if moves else kink
+    side[0] = side[1] = 0.0
     rows = rows.borrow()
     with nogil:
         for block in range((n + b - 1) // b):
@@ -108,7 +119,8 @@ def survey(CompiledRows rows, const double[::1] costs, double kappa, double kink
             for i in range(m):
                 cost = costs[each * (lo + i)]
                 price[i] = 0.0 if isinf(cost) else kappa * cost
-                start[i], end[i] = cost if isinf(cost) else kink * cost, cost if isinf(cost) else kink_ahead * cost
+                start[i] = cost if isinf(cost) else kink * cost
+                end[i] = cost if isinf(cost) else kink_ahead * cost
             if moves:
                 for i in range(lo, lo + m):
                     a[i] = 1.0 if u[i] > start[i - lo] else 0.0
@@ -116,23 +128,27 @@ def survey(CompiledRows rows, const double[::1] costs, double kappa, double kink
                         a[i] = shares[k]
                         k += 1
                 rows.margins(lo, lo + m, &dual_dcoef[0], du)
-                dual_point(m, &rows.w[lo], &rows.y[lo], price, &u[lo], &curvature[lo], du, multiple, &a[lo], &s[lo], col, tot,
-                           &side[0])
+                dual_point(m, &rows.w[lo], &rows.y[lo], price, &u[lo], &curvature[lo], du, multiple,
+                           &a[lo], &s[lo], col, tot, &side[0])
                 rows.margins(lo, lo + m, &dcoef[0], du)
                 for i in range(lo, lo + m):
                     j = i - lo
                     after[i] += step * rows.y[i] * du[j]
                     if not inside[i] and (after[i] > end[j]) != (u[i] > start[j]):
                         tot[3] += rows.w[i] * fabs(after[i] - end[j])
-            losses_at(m, &rows.w[lo], &rows.y[lo], price, end, &after[lo], &bent[lo], col + b, col + 2 * b, tot, &side[1])
+            losses_at(m, &rows.w[lo], &rows.y[lo], price, end, &after[lo], &bent[lo], col + b, col
+                      + 2 * b, tot, &side[1])
             for i in range(m):
                 distance = fabs(after[lo + i] - end[i])
                 memcpy(&place, &distance, sizeof(double))
                 place = min(max((place >> SHIFT) - FIRST + 1, 0), BINS - 1)
                 bins[place] += rows.w[lo + i]
-                if after[lo + i] > end[i]: bins[BINS + place] += rows.w[lo + i] * costs[each * (lo + i)]
-            if moves: rows.adjoint(lo, lo + m, col, 3, adj)
-            else: rows.adjoint(lo, lo + m, col + b, 2, adj + P)
+                if after[lo + i] > end[i]:
+                    bins[BINS + place] += rows.w[lo + i] * costs[each * (lo + i)]
+            if moves:
+                rows.adjoint(lo, lo + m, col, 3, adj)
+            else:
+                rows.adjoint(lo, lo + m, col + b, 2, adj + P)
         adj[P - 1], adj[2 * P - 1], tot[5] = side[0], side[1], rows.length
     rows.free()
     return margins, curvatures, point, sums

@@ -1,7 +1,9 @@
-"""Functions of which the compiler makes two, one with vectors of four doubles for processors that have them (AVX2).
+"""Functions of which the compiler makes two, one with vectors of four doubles for processors that
+have them (AVX2).
 
-Both give the same numbers: nothing is fused or added in another order.  Where compiler, linker or processor know no
-such thing (``meson.build`` tries), there is one.  Return type ``cloned`` is ``void``.
+Both give the same numbers: nothing is fused or added in another order.  Where compiler, linker or
+processor know no such thing (``meson.build`` tries), there is one.  Return type ``cloned`` is
+``void``.
 """
 cdef extern from *:
     """
