@@ -12,5 +12,10 @@ cdef extern from *:
     #else
     #define CLONED
     #endif
+    typedef const double *__restrict In;
+    typedef double *__restrict Out;
     """
     ctypedef void cloned "CLONED void"
+    # arrays that are read and written, and do not overlap with others of the same function
+    ctypedef const double* In
+    ctypedef double* Out

@@ -4,7 +4,6 @@ All arithmetic is in double; float32 values, strided and shifted arrays are conv
 panel, 64-bit indices once, so that nothing above this file knows how the rows are stored.
 """
 import numpy as np
-from cpython.ref cimport Py_REFCNT
 from libc.math cimport sqrt
 from libc.string cimport memset
 from scipy.linalg.cython_blas cimport dgemm, dgemv, dsyrk
@@ -47,17 +46,6 @@ cdef class CompiledRows:
 
     cdef void free(self):
         self.busy = False
-
-    cdef object room(self, Py_ssize_t k, Py_ssize_t n):
-        """An array (k, n): one that nobody holds any more, if there is, since new pages take longer
-        than loops.
-        """
-        for array in self.spare:
-            if array.shape == (k, n) and Py_REFCNT(array) == 2:
-                return array     # held by the list, and here
-        array = np.empty((k, n))
-        self.spare.append(array)
-        return array
 
     cdef void margins(self, Py_ssize_t lo, Py_ssize_t hi, const double* coef,
                       double* out) noexcept nogil:
@@ -429,7 +417,7 @@ def compiled_rows(x, y, w, bint intercept, shift=None):
         rows = CsrRows(x, intercept)
     else:
         rows = DenseRows(x if x.flags.aligned else x.copy(), shift, intercept)
-    rows.y, rows.w, rows.samples, rows.spare = y, w, (x, y, w, intercept, shift), []
+    rows.y, rows.w, rows.samples = y, w, (x, y, w, intercept, shift)
     return rows
 
 
