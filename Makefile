@@ -63,6 +63,7 @@ coverage: $(VENV)/.test
 lint: $(VENV)/.test
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	@PATH="$(CURDIR)/$(BIN):$$PATH" cython-lint src
 
 format: $(VENV)/.test
 	$(BIN)/ruff check --fix
