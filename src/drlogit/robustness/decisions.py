@@ -24,7 +24,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..rows.arrays import FloatArray, IndexArray
+from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from .breakpoints import Breakpoints, Hulls
 
 #: Samples that are looked at together: their numbers stay in the processor's cache.
@@ -85,6 +85,14 @@ class Decisions:
                 np.copyto(most, net, where=better)
                 chosen[better] = option
         return best
+
+    def cost_to_enter(self, options: BoolArray) -> float:
+        """What it costs to bring all samples to some of the options, each to the cheapest."""
+        cheapest = np.full(self.label.size, np.inf)
+        for k, d in np.argwhere(options):
+            np.minimum(cheapest, self.label_costs[k] + self.reach[d], out=cheapest)
+        some = self.weights > 0.0
+        return float(self.weights[some] @ cheapest[some])
 
     def total_cost(self, options: IndexArray, weights: FloatArray) -> float:
         """What it costs to bring samples of these weights to these options."""

@@ -64,6 +64,10 @@ class Ratio:
     def end(self, sign: float, epsilon: float, weights: FloatArray, theta: float) -> float:
         """The largest ratio (sign 1) or the least (-1), from that of the samples as they are."""
         every = replace(self.decisions, weights=weights)
+        limit = 0.5 + 0.5 * sign
+        # Near 0 and 1 Newton steps are slow, because the denominator may vanish there, too.
+        if every.cost_to_enter(self.above == limit * self.below) <= epsilon:
+            return limit
         if weights.size <= _MANY or epsilon == 0.0:
             return self._dinkelbach(every, sign, epsilon, theta)[0]
         some = np.flatnonzero(weights > 0.0)
@@ -119,11 +123,12 @@ class Ratio:
             value = sign * (constant.above - theta * constant.below)
             value += float(found.curve(w).at(budget))
             total = constant.below + float(found.other_curve(w, self.below).at(budget))
-            if step == 0 and (value < -1e-12 or total <= 0.0):
-                # The start lies beyond the root.  The safe end of [0, 1] never does.
-                theta = 0.5 - 0.5 * sign
+            if total <= 0.0 and step == 0:
+                theta = 0.5 - 0.5 * sign  # from here the denominator is positive
                 continue
-            if value <= 1e-14 * total or total <= 0.0:
+            # From beyond the root, the first step leads to the side where the others stay:
+            # the value is a convex function of θ, so its tangent lies below it.
+            if total <= 0.0 or (value <= 1e-14 * total and (step > 0 or value > -1e-14 * total)):
                 break
             theta = min(max(theta + sign * value / total, 0.0), 1.0)
         return float(theta), found.edges.price(w, budget)
