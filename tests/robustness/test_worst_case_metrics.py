@@ -297,7 +297,7 @@ def test_many_rows_are_reduced_to_few_without_a_trace(metric, threshold, epsilon
 
     monkeypatch.setattr(ratios.Ratio, "_dinkelbach", watch)
     assert ends() == pytest.approx(whole, abs=1e-12)
-    assert max(solved) < 3000  # never all of them
+    assert max(solved, default=0) < 3000  # never all of them
 
 
 def test_several_classes_have_no_threshold():
