@@ -23,7 +23,7 @@ from ..estimators.classifier_cv import FOLD_TOL, DRLogisticRegressionCV
 from ..files.model_file import write_model
 from ..problem.label_costs import kappa_text
 from ..robustness.guarantees import guarantee
-from ..robustness.unseen_rows import LEAST_ROWS
+from ..robustness.limits import LEAST_ROWS
 from . import options
 from .asking import ModelAndSamples, read_column
 from .console import DONE, NOT_CONVERGED, Console

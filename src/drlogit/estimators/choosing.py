@@ -10,6 +10,7 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from numbers import Real
 from typing import Any
 
@@ -186,6 +187,12 @@ class RegularizationPath:
 
     def __len__(self) -> int:
         return self.epsilons.size
+
+    def plot(self, **options: Any) -> Any:
+        """Draw the coefficients; options as in ``RegularizationPathDisplay.from_path``."""
+        # The displays import this module, so they can only be looked up when something is drawn.
+        displays = import_module("drlogit.report.displays")
+        return displays.RegularizationPathDisplay.from_path(self, **options)
 
     def __repr__(self) -> str:
         return (
