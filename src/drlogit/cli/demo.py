@@ -67,8 +67,8 @@ def run(arguments: Namespace, console: Console) -> int:
     kinds = {kind: stated.pop(kind) for kind in _KINDS if kind in stated}
     tolerated = tolerances(**kinds, columns=stated)
     robust = DRLogisticRegression(**tolerated.parameters, missing="median").fit(*fitted)
-    tuned, strong = _ridges(robust, *fitted)
-    models = {"tuned": tuned, "strong": strong, "coin": tuned, "robust": robust}
+    models = _compared(robust, *fitted)
+    tuned = models["tuned"]
     places = {"Cleveland, kept aside": kept, **{_PLACES[name]: parts[name] for name in _PLACES}}
     report = audit(
         {"robust": robust, "tuned": tuned}, *kept,
@@ -92,6 +92,18 @@ def run(arguments: Namespace, console: Console) -> int:
     }
     console.answer(record, lambda: _text(record, robust, moved, arguments.output))
     return DONE if robust.result_.converged else NOT_CONVERGED
+
+
+def compared_losses(robust: Any, X: Any, y: Any, places: dict[str, Any]) -> dict[str, Any]:
+    """Log-loss and error of the four models in each place; ``X``, ``y`` are the rows of the fit."""
+    models = _compared(robust, X, y)
+    return {place: _losses(models, *rows) for place, rows in places.items()}
+
+
+def _compared(robust: Any, X: Any, y: Any) -> dict[str, Any]:
+    """The four models of the demo; the coin changes probabilities of the tuned one."""
+    tuned, strong = _ridges(robust, X, y)
+    return {"tuned": tuned, "strong": strong, "coin": tuned, "robust": robust}
 
 
 def _ridges(model: Any, X: Any, y: Any) -> list[Any]:
