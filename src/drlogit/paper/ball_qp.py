@@ -13,13 +13,9 @@ The paper's three solvers (its Appendix B; the first and the third for the box o
     ``projected_gradient``       Algorithm 5, any norm: for well-conditioned H
     ``active_set_cg``            Algorithm 6 (Cheng et al. 2014): for ill-conditioned H
 
-Two more that the paper does not have:
-
-    ``coordinate_newton``        box: sweeps over coordinates, and Newton steps on the face between
-    ``secular_equation``         Euclidean ball: eigenvectors once, then a root in one variable
-
-Algorithms 5 and 6 need products ``Hθ`` only, and coordinate minimisation the columns of the data,
-so these work for any number of columns.  The other two need the matrix.
+A fourth one that the paper does not have, ``coordinate_newton``, takes Newton steps on the face
+between sweeps, for the box.  It needs the matrix H.  Algorithms 5 and 6 need products ``Hθ`` only,
+and coordinate minimisation the columns of the data, so these work for any number of columns.
 
 ``auto`` takes ``coordinate_newton`` for the box where the matrix is at hand.  Sweeps are compiled,
 do not depend on the units of the columns, and find the face that θ is on.  They are slow to reach
@@ -45,7 +41,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, eigh
+from scipy.linalg import cho_factor, cho_solve, eigvalsh
 from scipy.sparse import csc_array, issparse
 from scipy.sparse.linalg import LinearOperator, eigsh
 
@@ -98,19 +94,15 @@ class Quadratic:
 
     def product(self, theta: FloatArray) -> FloatArray:
         """``Hθ``."""
-        if self.apply is not None:
-            return self.apply(theta)
-        return np.asarray(self.dense @ theta)
+        return np.asarray(self.dense @ theta if self.apply is None else self.apply(theta))
+
+    def gradient(self, theta: FloatArray, c: FloatArray) -> FloatArray:
+        """``Hθ - c``."""
+        return self.product(theta) - c
 
     def max_steps(self, tol: float) -> int:
         """Limit on the steps of a solver; exact ones (``tol`` 0) are not cut short."""
         return _MAX_STEPS if self.matrix is not None or tol == 0.0 else _MAX_PASSES
-
-    @cached_property
-    def columns(self) -> Columns:
-        """H by columns of the data."""
-        assert self.make_columns is not None, "without a matrix there are columns"
-        return self.make_columns()
 
     @property
     def dense(self) -> FloatArray:
@@ -119,9 +111,28 @@ class Quadratic:
             raise ValueError("this inner solver needs the matrix H, but only products are at hand")
         return self.matrix
 
-    def gradient(self, theta: FloatArray, c: FloatArray) -> FloatArray:
-        """``Hθ - c``."""
-        return self.product(theta) - c
+    @cached_property
+    def columns(self) -> Columns:
+        """H by columns of the data."""
+        assert self.make_columns is not None, "without a matrix there are columns"
+        return self.make_columns()
+
+    @cached_property
+    def diagonal(self) -> FloatArray:
+        """The diagonal of H."""
+        return self.columns.diagonal if self.matrix is None else np.diagonal(self.matrix)
+
+    def sweep(
+        self, theta: FloatArray, gradient: FloatArray, c: FloatArray, radius: float, tol: float
+    ) -> int:
+        """Up to ten sweeps over the coordinates of ``theta``, in place; returns their number."""
+        if self.matrix is not None:
+            return sweep(np.ascontiguousarray(self.matrix), gradient, theta, radius, tol, 10)
+        A, left, right, diagonal = self.columns
+        return sweep_columns(
+            A.data, A.indices, A.indptr, left, right, diagonal, c, radius, tol, 10,
+            theta, A @ theta, right.T @ theta,
+        )  # fmt: skip
 
     def newton_step(self, gradient: FloatArray, free: BoolArray) -> FloatArray:
         """To the minimum over the free coordinates; ``LinAlgError`` where rounding hides it."""
@@ -135,16 +146,10 @@ class Quadratic:
         return step
 
     @cached_property
-    def eigen(self) -> tuple[FloatArray, FloatArray]:
-        """Eigenvalues, negative rounding removed, and eigenvectors of H."""
-        values, vectors = eigh(self.dense)
-        return np.maximum(values, 0.0), vectors
-
-    @cached_property
     def largest_eigenvalue(self) -> float:
         """``λ_max(H)``, positive and rounded up."""
         if self.matrix is not None:
-            top = 1.0001 * float(self.eigen[0].max(initial=0.0))
+            top = 1.0001 * float(eigvalsh(self.matrix).max(initial=0.0))
         else:
             # Lanczos approaches λ_max from below; its error is at most the residual, 1 %.
             operator = LinearOperator((self.size, self.size), matvec=self.product, dtype=np.float64)
@@ -207,20 +212,7 @@ def coordinate_minimization(
     H: Quadratic, c: FloatArray, ball: NormBall, start: FloatArray, tol: float
 ) -> FloatArray:
     """Cyclic exact minimisation over one coordinate at a time, for the box (Hsieh et al. 2008)."""
-    if H.matrix is not None:
-        return _sweeps(H, c, ball, start, tol, newton=False)
-    theta = ball.project(start)
-    A, left, right, diagonal = H.columns
-    hidden = 4.0 * _EPS * _size(c / np.where(diagonal > 0.0, diagonal, math.inf))
-    k, change = 0, math.inf
-    while k < H.max_steps(tol) and change > hidden and ball.gap(H.gradient(theta, c), theta) > tol:
-        before = theta.copy()
-        k += sweep_columns(
-            A.data, A.indices, A.indptr, left, right, diagonal, c, ball.radius, tol, 10,
-            theta, A @ theta, right.T @ theta,
-        )  # fmt: skip
-        change = _size(theta - before)
-    return theta
+    return _sweeps(H, c, ball, start, tol, newton=False)
 
 
 def coordinate_newton(
@@ -238,19 +230,17 @@ def _sweeps(
 ) -> FloatArray:
     theta = ball.project(start)
     gradient = H.gradient(theta, c)
-    matrix, diagonal = np.ascontiguousarray(H.dense), np.diagonal(H.dense)
-    curved = diagonal > 0.0
+    curved = H.diagonal > 0.0
     # Coordinates that change by less than this change by rounding.
-    hidden = 4.0 * _EPS * _size(c[curved] / diagonal[curved])
-    k, change = 0, math.inf
-    while k < _MAX_STEPS and ball.gap(gradient, theta) > tol and change > hidden:
-        # Ten sweeps at a time; the gradient is then formed afresh, which removes its drift.
+    hidden = 4.0 * _EPS * _size(c[curved] / H.diagonal[curved])
+    limit, k, change = H.max_steps(tol), 0, math.inf
+    while k < limit and change > hidden and ball.gap(gradient, theta) > tol:
         before = theta.copy()
-        k += sweep(matrix, gradient, theta, ball.radius, tol, 10)
-        gradient = H.gradient(theta, c)
+        k += H.sweep(theta, gradient, c, ball.radius, tol)
+        gradient = H.gradient(theta, c)  # formed afresh, which removes its drift
         free = (np.abs(theta) < ball.radius) & curved
         blocked = newton and ball.gap(gradient, theta) > tol
-        while blocked and k < _MAX_STEPS:
+        while blocked and k < limit:
             # Go to the minimum of the face, which loses the coordinates that meet their bounds.
             k += 100
             with suppress(np.linalg.LinAlgError):
@@ -313,33 +303,6 @@ def _moved(
     return moved, slope
 
 
-def secular_equation(
-    H: Quadratic, c: FloatArray, ball: NormBall, start: FloatArray, tol: float
-) -> FloatArray:
-    """Euclidean ball: ``θ = (H + τI)⁻¹c`` with ``τ ≥ 0`` and ``‖θ‖ = r`` unless ``τ = 0``.
-
-    In the eigenvectors of H this is a root of ``1/‖θ(τ)‖ - 1/r``, nearly linear in τ, so
-    that Newton's method from the left needs a few steps (Moré and Sorensen 1983).
-    """
-    values, vectors = H.eigen
-    projections = vectors.T @ c
-    radius = ball.radius
-    # Where H has no curvature, c has no component but rounding.
-    flat = values <= 1e-13 * max(float(values[-1]), np.finfo(float).tiny)
-    tau = 0.0
-    inverse = np.where(flat, 0.0, 1.0 / np.where(flat, 1.0, values))
-    theta = inverse * projections
-    for _ in range(_MAX_STEPS):
-        length = float(np.linalg.norm(theta))
-        if length <= radius * (1.0 + 1e-15):
-            break
-        slope = float(theta @ (inverse * theta)) / length**2  # -d log‖θ‖ / dτ
-        tau += (length / radius - 1.0) / slope
-        inverse = np.where(flat, 0.0, 1.0 / (np.where(flat, 1.0, values) + tau))
-        theta = inverse * projections
-    return ball.project(vectors @ theta)
-
-
 #: The inner solvers by transport norm.  ``auto`` means the first, or the first of
 #: :data:`MATRIX_FREE` where there is no matrix.
 INNER_SOLVERS: dict[str, dict[str, InnerSolver]] = {
@@ -349,7 +312,7 @@ INNER_SOLVERS: dict[str, dict[str, InnerSolver]] = {
         "active-set-cg": active_set_cg,
         "projected-gradient": projected_gradient,
     },
-    "l2": {"secular": secular_equation, "projected-gradient": projected_gradient},
+    "l2": {"projected-gradient": projected_gradient},
     "linf": {"projected-gradient": projected_gradient},
 }
 

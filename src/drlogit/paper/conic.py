@@ -27,7 +27,7 @@ from ..problem.problem import Problem
 from ..problem.result import Monitor, Result, Solution, Status
 from ..rows.arrays import FloatArray, Matrix
 from ..rows.matrix import density
-from .scaled_ball import ScaledBall
+from .gradient_methods import ScaledBall
 
 #: Rows that share one copy of β, where more than half of the entries are stored.  Between N = 3300
 #: and 3400 the factor of a dense problem without copies grows fivefold: as it seems, Clarabel's
