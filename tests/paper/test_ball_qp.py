@@ -57,6 +57,7 @@ def radii(H: np.ndarray, c: np.ndarray, norm: str) -> list[float]:
 #: What methods that step along gradients or coordinates do not solve in 10,000 steps.
 BEYOND = {
     "coordinate": ("ill-conditioned",),
+    "coordinate-anderson": ("ill-conditioned",),
     "projected-gradient": ("unscaled", "ill-conditioned"),
     "active-set-cg": ("unscaled",),
 }

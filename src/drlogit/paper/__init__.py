@@ -26,6 +26,7 @@ from .ball_qp import (
     Quadratic,
     active_set_cg,
     ball_least_squares,
+    coordinate_anderson,
     coordinate_minimization,
     coordinate_newton,
     projected_gradient,
@@ -45,7 +46,7 @@ from .standard_admm import semismooth_newton, standard_admm_steps
 __all__ = [
     "INNER_SOLVERS", "FrameworkResult", "NormBall", "PaperIterate", "Quadratic",
     "ResidualRuleWarning", "Subproblem", "active_set_cg", "averages", "ball_least_squares",
-    "coordinate_minimization", "coordinate_newton", "framework", "golden_section",
-    "linearized_admm_steps", "lp_admm_steps", "pdhg_steps", "projected_gradient",
+    "coordinate_anderson", "coordinate_minimization", "coordinate_newton", "framework",
+    "golden_section", "linearized_admm_steps", "lp_admm_steps", "pdhg_steps", "projected_gradient",
     "semismooth_newton", "standard_admm_steps", "subgradient_steps",
 ]  # fmt: skip

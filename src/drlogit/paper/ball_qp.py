@@ -13,22 +13,19 @@ The paper's three solvers (its Appendix B; the first and the third for the box o
     ``projected_gradient``       Algorithm 5, any norm: for well-conditioned H
     ``active_set_cg``            Algorithm 6 (Cheng et al. 2014): for ill-conditioned H
 
-A fourth one that the paper does not have, ``coordinate_newton``, takes Newton steps on the face
-between sweeps, for the box.  It needs the matrix H.  Algorithms 5 and 6 need products ``Hθ`` only,
-and coordinate minimisation the columns of the data, so these work for any number of columns.
+Two more for the box that the paper does not have: ``coordinate_newton`` takes Newton steps on the
+face between sweeps, and needs the matrix H; ``coordinate_anderson`` extrapolates after every ten
+sweeps.  Algorithms 5 and 6 need products ``Hθ`` only, and sweeps the columns of the data, so these
+work for any number of columns.
 
 ``auto`` takes ``coordinate_newton`` for the box where the matrix is at hand.  Sweeps are compiled,
 do not depend on the units of the columns, and find the face that θ is on.  They are slow to reach
 the minimum of a face where columns are collinear; a Newton step goes there at once, and its factor
 is mostly at hand because faces seldom change between β-steps (a4a and w2a by LP-ADMM to 1e-5: 0.2
 and 0.6 s; sweeps alone 0.8 and 4.6 s; Algorithm 6, 2.5 and 10 s).  Without the matrix it takes
-sweeps, as the paper recommends for many columns.
-
-Deviations from the listings: Algorithm 5 takes the gradient at the extrapolated point and the step
-``1/λ_max(H)`` (the listing has the gradient at ``x^k`` and ``1/λ_max(A)``), and drops its momentum
-when that points uphill (O'Donoghue and Candès 2015), without which it is not linear.  Algorithm 6
-goes to the first bound only when projecting the whole step would raise the objective, and to the
-far bound along directions without curvature, where the listing divides by zero.
+``coordinate_anderson``: on farm-ads (54,877 columns) 100 sweeps leave a gap of 6e-3 of a typical
+β-step, with extrapolation 5e-4.  200 conjugate gradients leave 0.2: nearly all coordinates are off
+their bounds, and the gap is the sum of all errors of the gradient.
 """
 
 from __future__ import annotations
@@ -123,16 +120,18 @@ class Quadratic:
         return self.columns.diagonal if self.matrix is None else np.diagonal(self.matrix)
 
     def sweep(
-        self, theta: FloatArray, gradient: FloatArray, c: FloatArray, radius: float, tol: float
-    ) -> int:
-        """Up to ten sweeps over the coordinates of ``theta``, in place; returns their number."""
+        self, theta: FloatArray, gradient: FloatArray, c: FloatArray, radius: float, tol: float,
+        count: int,
+    ) -> int:  # fmt: skip
+        """Sweeps over the coordinates of ``theta``, in place, at most ``count``; their number."""
         if self.matrix is not None:
-            return sweep(np.ascontiguousarray(self.matrix), gradient, theta, radius, tol, 10)
+            matrix = np.ascontiguousarray(self.matrix)
+            return int(sweep(matrix, gradient, theta, radius, tol, count))
         A, left, right, diagonal = self.columns
-        return sweep_columns(
-            A.data, A.indices, A.indptr, left, right, diagonal, c, radius, tol, 10,
+        return int(sweep_columns(
+            A.data, A.indices, A.indptr, left, right, diagonal, c, radius, tol, count,
             theta, A @ theta, right.T @ theta,
-        )  # fmt: skip
+        ))  # fmt: skip
 
     def newton_step(self, gradient: FloatArray, free: BoolArray) -> FloatArray:
         """To the minimum over the free coordinates; ``LinAlgError`` where rounding hides it."""
@@ -236,7 +235,7 @@ def _sweeps(
     limit, k, change = H.max_steps(tol), 0, math.inf
     while k < limit and change > hidden and ball.gap(gradient, theta) > tol:
         before = theta.copy()
-        k += H.sweep(theta, gradient, c, ball.radius, tol)
+        k += H.sweep(theta, gradient, c, ball.radius, tol, 10)
         gradient = H.gradient(theta, c)  # formed afresh, which removes its drift
         free = (np.abs(theta) < ball.radius) & curved
         blocked = newton and ball.gap(gradient, theta) > tol
@@ -249,6 +248,38 @@ def _sweeps(
             last, free = free, free & (np.abs(theta) < (1.0 - 1e-12) * ball.radius)
             blocked = not np.array_equal(free, last)
         change = _size(theta - before)
+    return theta
+
+
+def coordinate_anderson(
+    H: Quadratic, c: FloatArray, ball: NormBall, start: FloatArray, tol: float
+) -> FloatArray:
+    """Coordinate minimisation with an extrapolation after every ten sweeps (Anderson's method).
+
+    The extrapolated point is the affine combination of the last five points whose moves nearly
+    cancel (Bertrand and Massias 2021).  It counts only where it lowers the objective.
+    """
+    theta = ball.project(start)
+    gradient = H.gradient(theta, c)
+    limit, k = H.max_steps(tol), 0
+    while k < limit and ball.gap(gradient, theta) > tol:
+        points = [theta.copy()]
+        for _ in range(5):
+            k += H.sweep(theta, gradient, c, ball.radius, tol, 2)
+            points.append(theta.copy())
+        gradient = H.gradient(theta, c)
+        moves = np.diff(points, axis=0)
+        largest = _size(moves)
+        if largest <= _EPS * _size(theta):
+            break
+        moves /= largest
+        products = moves @ moves.T
+        products[np.diag_indices(5)] += 1e-10 * np.trace(products)
+        shares = np.linalg.solve(products, np.ones(5))
+        extrapolated = ball.project((shares / shares.sum()) @ points[1:])
+        slope = H.gradient(extrapolated, c)
+        if float(extrapolated @ (slope - c)) < float(theta @ (gradient - c)):
+            theta, gradient = extrapolated, slope
     return theta
 
 
@@ -309,6 +340,7 @@ INNER_SOLVERS: dict[str, dict[str, InnerSolver]] = {
     "l1": {
         "coordinate-newton": coordinate_newton,
         "coordinate": coordinate_minimization,
+        "coordinate-anderson": coordinate_anderson,
         "active-set-cg": active_set_cg,
         "projected-gradient": projected_gradient,
     },
@@ -316,8 +348,8 @@ INNER_SOLVERS: dict[str, dict[str, InnerSolver]] = {
     "linf": {"projected-gradient": projected_gradient},
 }
 
-#: The inner solvers that do not need the matrix H.
-MATRIX_FREE = ("coordinate", "active-set-cg", "projected-gradient")
+#: The inner solvers that do not need the matrix H, the best first.
+MATRIX_FREE = ("coordinate-anderson", "coordinate", "active-set-cg", "projected-gradient")
 
 
 def get_inner_solver(inner: str | InnerSolver, norm: Norm, *, matrix_free: bool) -> InnerSolver:
@@ -325,7 +357,7 @@ def get_inner_solver(inner: str | InnerSolver, norm: Norm, *, matrix_free: bool)
     if callable(inner):
         return inner
     solvers = INNER_SOLVERS[norm.name]
-    known = [name for name in solvers if name in MATRIX_FREE or not matrix_free]
+    known = [name for name in (MATRIX_FREE if matrix_free else solvers) if name in solvers]
     if inner != "auto" and inner not in known:
         names = ", ".join(map(repr, ("auto", *known)))
         where = " and this many columns" if matrix_free and inner in solvers else ""
