@@ -380,22 +380,10 @@ def ball_least_squares(
 ) -> FloatArray:
     """Problem (C): minimise ``½‖Ax - b‖₂²`` subject to ``‖x‖_* ≤ λ``.
 
-    Parameters
-    ----------
-    A : array or sparse matrix
-        The matrix.  ``AᵀA`` is formed up to 5,000 columns.
-    b : array
-        The target.
-    lam : float
-        Radius λ of the ball.
-    norm : {"l1", "l2", "linf"}
-        Transport norm: ``"l1"`` is the box ``|x_j| ≤ λ`` of the paper.
-    inner : str or callable
-        A name in :data:`INNER_SOLVERS`, or a function ``inner(H, c, ball, start, tol)``.
-    start : array, optional
-        x¹; None for zero.
-    tol : float
-        Duality gap at which to stop; 0 for rounding.
+    ``norm`` is the transport norm: ``"l1"`` is the box ``|x_j| ≤ λ`` of the paper.  ``inner`` is a
+    name in :data:`INNER_SOLVERS` or a function ``inner(H, c, ball, start, tol)``; ``start`` is x¹,
+    None for zero; ``tol`` is the duality gap at which to stop, 0 for rounding.  ``AᵀA`` is formed
+    up to 5,000 columns.
     """
     columns, transport = int(A.shape[1]), get_norm(norm)
     none = np.zeros((columns, 0))

@@ -115,18 +115,11 @@ def framework(
     variant : {"published", "sound"}
         ``"published"``: growing ρ, the rule ``‖Ax - y‖ ≤ residual_tol``, golden section.
         ``"sound"``: balanced ρ, search on the derivative of q, until the gap is within ``tol``.
-    rho : float, optional
-        The penalty ρ₀; None for the paper's 0.001 (sound: 1/N).
-    gamma : float, optional
-        The growth γ ≥ 1 of ρ per iteration, 1 for a constant penalty; None for the paper's 1.05
-        (sound: a penalty that follows the residuals).
-    inner, inner_tol
-        Solver of the β-step (C) and its tolerance, as in :func:`lp_admm_steps`; in the sound
-        variant ``"auto"`` is the fastest.
-    start, random_state
-        ``"zeros"``, ``"ones"``, ``"random"`` or ``(x0, y0, w0)``, as in :func:`lp_admm_steps`.  The
-        published variant starts every subproblem there, from zeros if None; the sound one only the
-        first, from the null model if None.
+    rho, gamma, inner, inner_tol, start, random_state
+        As in :func:`lp_admm_steps`.  None stands for the paper's choice: ρ₀ = 0.001, γ = 1.05,
+        active-set CG, zeros.  In the sound variant it stands for ρ₀ = 1/N, a penalty that follows
+        the residuals, the fastest inner solver, and the null model.  The published variant begins
+        every subproblem at ``start``, the sound one only the first.
     residual_tol : float
         Published variant: a subproblem ends when ``‖Ax^k - y^k‖₂`` is at most this.
     bracket_tol : float
@@ -137,8 +130,7 @@ def framework(
     max_iter : int
         Limit on iterations of one subproblem (sound: of all together).
     tol : float
-        The gap up to which the result counts as optimal; a larger one gives a
-        :class:`ResidualRuleWarning`.
+        The gap up to which the result is optimal; above it there is a :class:`ResidualRuleWarning`.
     callback : callable, optional
         Called with a :class:`PaperIterate` after every iteration; True stops the run.
     keep_vectors : bool
@@ -212,22 +204,11 @@ def golden_section(
 ) -> tuple[float, float]:
     """Algorithm 2: golden-section search for the minimum of q on [0, upper].
 
-    Parameters
-    ----------
-    q : callable
-        A convex function, ``LP-ADMM(λ)`` in the paper.
-    upper : float
-        λᵁ.
-    tol : float
-        Width of the bracket at which the search ends.
-    reuse : bool
-        Whether to take one interior point from the last step, so that a step needs one new value
-        of q; without, r is 0.618 as listed and a step needs two.
-
-    Returns
-    -------
-    tuple
-        The better of the last two interior points, and the value there.
+    Returns the better of the last two interior points, and the value there.  The search ends when
+    the bracket is at most ``tol`` wide.  With ``reuse`` one interior point is that of the last step
+    and a step needs one new value of q, as in the released code; this requires the exact golden
+    ratio.  Without, r is 0.618 as listed and a step needs two values.  The listing has four per
+    step, but those at the ends are never used.
     """
     r = _GOLDEN_RATIO if reuse else _LISTED_RATIO
     lam1, lam4 = 0.0, upper

@@ -13,14 +13,10 @@ Paper → code: x → ``beta``, y → ``mu``, A → Z, w → ``weights * v``, ρ
 η → ``eta / N``;
 f(μ) = Σ w_i (h(μ_i) + ½(μ_i - κλ)) and P(μ) = ½ Σ w_i |μ_i - κλ|.  Units are those of ``admm``.
 
-This file has the iteration and the solver that stops on the certified gap.  The published rules
-(growing ρ, a small ``‖Zβ - μ‖``, golden section) are in ``framework``.
-
-Deviations: the solver starts from ``v = s - a`` of the null model; the released code starts from
-``w = 1``, N times the natural size of the multiplier.  By default ρ follows a safeguarded rule.  A
-ρ that grows without end freezes the iterates whether or not they are optimal, so the solver ends
-the growth at ρ = 1e8/N and continues with the safeguarded rule.  One display of the μ-step in the
-appendix has a plus; Algorithm 1's minus is right.
+The solver starts from ``v = s - a`` of the null model; the released code starts from ``w = 1``, N
+times the natural size of the multiplier.  By default ρ follows a safeguarded rule.  A ρ that grows
+without end freezes the iterates whether or not they are optimal, so the solver ends the growth at
+ρ = 1e8/N and continues with the safeguarded rule.
 """
 
 from __future__ import annotations

@@ -10,10 +10,8 @@ y by the semi-smooth Newton method of Algorithm 4 on what is left.
 Paper → code: x → ``beta``, A → Z, b → ``kink``, u → ``-weights * p``, v → ``-weights * q``, ρ →
 ``rho / N``, σ → ``sigma``.  At the optimum ``p = s - a``, ``q = a``.  Units are those of ``admm``.
 
-Deviations: starts from the null model, not at random.  ρ is 1/N by default, not 10 (10·N times as
-much).  (y, z) is one block, as the remark before the algorithm says; the listing alternates.
-Algorithm 4 has "or" for "and" in the set where the generalised Hessian has its second ρ, and its
-step leads uphill ("+ss"): the mathematics has "and", and minus.
+The solver starts from the null model with ρ = 1/N.  (y, z) is one block, as the remark before the
+algorithm says; the listing alternates.
 """
 
 from __future__ import annotations
@@ -125,13 +123,9 @@ def _first_state(
 
 
 def _sample_step(
-    block: Block,
-    state: tuple[FloatArray, FloatArray, FloatArray],
-    beta: FloatArray,
-    rho: float,
-    sigma: float,
-    kink: float,
-) -> tuple[Any, tuple[Sum, Sum]]:
+    block: Block, state: tuple[FloatArray, FloatArray, FloatArray], beta: FloatArray, rho: float,
+    sigma: float, kink: float,
+) -> tuple[Any, tuple[Sum, Sum]]:  # fmt: skip
     y, p, q = state
     u = block.margins(beta)
     y = semismooth_newton(y, u, p, q, rho, kink)
