@@ -132,7 +132,7 @@ class DRLogisticRegression(RobustLinearClassifier):
         Costs, groups and bounds of the columns of ``coef_``.
     label_noise_ : array of shape (n_classes, n_classes) or None
         Shares of each true class (rows) that are recorded as each class (columns).
-    columns_seen_ : array of shape (3, n_features_in_) or None
+    columns_seen_ : array of shape (3, n_columns) or None
         Smallest number, largest number and share of missing values of each column of a frame;
         :meth:`predict` uses them for its warnings.
     n_features_in_ : int
