@@ -200,11 +200,6 @@ class Adversary:
         return np.where(self.u > 0.0, reach.min(axis=0), 0.0)
 
     @cached_property
-    def costs_to_err(self) -> FloatArray:
-        """Least cost of a wrong prediction, by a move or a flip."""
-        return np.where(self.u > 0.0, np.minimum(self.costs_to_break, self.flip_costs), 0.0)
-
-    @cached_property
     def error_hulls(self) -> Hulls:
         """Errors, as the adversary can make them."""
         return self.predictions.hulls(1.0 - np.eye(len(self.classes)))
