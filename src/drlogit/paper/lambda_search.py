@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -45,6 +45,10 @@ from .lp_admm import lp_admm_iteration
 #: costs less than twice that.
 _SHARE_OF_UNKNOWN, _MATRIX_FREE_SHARE = 0.1, 0.5
 _SHARE_OF_TOL = 0.05
+
+#: Without the matrix H, no β-step is solved to a smaller share of ``tol`` than this: a cut loses at
+#: most about the gap of its β-step.
+_LEAST_INNER_SHARE = 0.3
 
 #: The derivative search begins where margins have about this size, which for log-odds is large.
 _FIRST_MARGIN = 8.0
@@ -74,6 +78,8 @@ def lambda_search(
         raise ValueError(f"lambda_search must be one of {known}, got {lambda_search!r}")
     check_penalty(rho, gamma)
     beta_step = BetaStep.build(problem, inner, inner_tol)
+    if beta_step.quadratic.matrix is None:
+        beta_step = replace(beta_step, least_tol=_LEAST_INNER_SHARE * tol)
     first = first_point(problem, start, rho)
     if problem.epsilon == 0.0:
         # Plain logistic regression, where λ is free to be so large that flips do not pay.
