@@ -43,8 +43,8 @@ SUBPROBLEM_SOLVERS = {
     "lp-admm": ("..paper.lp_admm", "lp_admm"),
     "linearized-admm": ("..paper.lp_admm", "linearized_admm"),
     "standard-admm": ("..paper.standard_admm", "standard_admm"),
-    "pdhg": ("..paper.pdhg", "pdhg"),
-    "subgradient": ("..paper.subgradient", "subgradient"),
+    "pdhg": ("..paper.gradient_methods", "pdhg"),
+    "subgradient": ("..paper.gradient_methods", "subgradient"),
     "conic": ("..paper.conic", "conic"),
 }
 

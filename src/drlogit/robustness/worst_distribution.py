@@ -273,22 +273,10 @@ def _of_log_loss(audit: Adversary, tol: float) -> WorstCaseDistribution:
     travelled = np.where(moves, further, 0.0)
     distance = ends.distance[place] + travelled
     codes = np.where(moves, ends.moving_codes[place], ends.codes[place])
-    index = index[place]
-    paid = distance + audit.costs_of_labels(index, codes)
-    return WorstCaseDistribution(
-        index=index,
-        mass=mass,
-        label=np.asarray(audit.classes)[codes],
-        flipped=codes != audit.codes[index],
-        distance=distance,
-        shift=np.where(codes == audit.steepest[0], -travelled, travelled),
-        direction=audit.direction,
-        expected_loss=min(float(mass @ losses), supremum),  # flips attain it, but for rounding
-        supremum=supremum,
-        transport_cost=float(mass @ paid),
-        epsilon=epsilon,
-        changes=None if ends.changes is None else ends.changes[place],
-    )
+    shift = np.where(codes == audit.steepest[0], -travelled, travelled)
+    value = min(float(mass @ losses), supremum)  # flips attain it, but for rounding
+    changes = None if ends.changes is None else ends.changes[place]
+    return _atoms(audit, index[place], mass, codes, distance, shift, value, supremum, changes)
 
 
 class _Ends(NamedTuple):
