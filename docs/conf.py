@@ -76,5 +76,5 @@ def _inline(writer: Any, node: Any) -> None:
 
 
 def _displayed(writer: Any, node: Any) -> None:
-    writer.body.append(f'<div class="math">{convert(node.astext(), display="block")}</div>')
+    writer.body.append(f'<div class="math" style="overflow-x: auto">{convert(node.astext(), display="block")}</div>')
     raise SkipNode
