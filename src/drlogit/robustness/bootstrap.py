@@ -156,8 +156,8 @@ def bootstrap(
         raise ValueError(
             f"n must be at least 2 and confidence between 0 and 1, got {n!r} and {confidence!r}"
         )
-    learner, _ = refittable(model)
-    fit = _last_step(model)
+    fit, learner = _last_step(model), clone(refittable(model)[0])
+    _last_step(learner).set_params(epsilon=fit.epsilon_)  # where "auto" depends on the weights
     labels = np.asarray(y)
     given = {"costs": costs, "max_fpr": max_fpr, "min_precision": min_precision}
     rule = {name: value for name, value in given.items() if value is not None}
