@@ -215,7 +215,7 @@ def test_models_that_no_ball_fits():
     X = FRAME[["age", "pay"]]
     ours = drlogit.DRLogisticRegression(0.1, 1.5, feature_costs="std").fit(X, Y)
     models = {"ours": ours, "unlike": make_pipeline(PCA(2), LogisticRegression()).fit(X, Y)}
-    with pytest.raises(ValueError, match=r"the ball of ours has no price for .*balls='own'"):
+    with pytest.raises(ValueError, match=r"the ball of ours has no cost for .*balls='own'"):
         audit(models, X, Y)
     assert audit(models, X, Y, epsilons=[0.1], balls="own").ball == ""
 
