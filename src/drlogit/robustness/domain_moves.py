@@ -74,7 +74,7 @@ class DomainMoves:
         return Weighed.by(self.domains, self.coefficients)
 
     def breakpoints(self, scores: FloatArray, signs: FloatArray, flips: FloatArray) -> Breakpoints:
-        """The breakpoints of all samples; ``flips`` are the costs of other labels than ``signs``."""
+        """Breakpoints of all samples; ``flips`` are the costs of other labels than ``signs``."""
         flips = np.ascontiguousarray(flips)
         found = envelopes(scores.copy(), signs, flips, self.sensitivity, self.items, self.weighed)
         own, rate, cost, after = found.own, found.rate, found.cost, found.moves.astype(np.intp)

@@ -35,8 +35,8 @@ _GIVEN = "in the units of X as given"
 class MeasuredModel:
     """A linear model and samples in the space where distance is measured.
 
-    ``fit`` is the model if it is ours.  ``costs``, ``categories`` and ``bounds`` are defaults of the
-    ball; None where they are not known.  ``space`` describes the space in words, and
+    ``fit`` is the model if it is ours.  ``costs``, ``categories`` and ``bounds`` are the defaults
+    of the ball; None where they are not known.  ``space`` describes the space in words, and
     ``columns`` what is known of the columns besides their names.  ``bounds_from_rows``: the bounds
     were found in rows, so that other rows may lie beyond them.
     """
