@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .problem.dual_point import DualPoint
     from .problem.result import Result, Status, Trace
     from .report.audits import Audit, audit
+    from .robustness.bootstrap import Bootstrap, bootstrap
     from .robustness.breaking_point import BreakingPoint, breaking_point
     from .robustness.guarantees import Guarantee, guarantee
     from .robustness.metric_promises import MetricPromise
@@ -43,6 +44,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Audit",
+    "Bootstrap",
     "BreakingPoint",
     "DRLogisticRegression",
     "DRLogisticRegressionCV",
@@ -66,6 +68,7 @@ __all__ = [
     "__version__",
     "allowances",
     "audit",
+    "bootstrap",
     "breaking_point",
     "choose_threshold",
     "datasets",
@@ -102,6 +105,7 @@ _HOMES = {
     "problem.dual_point": "DualPoint",
     "problem.result": "Result Status Trace",
     "report.audits": "Audit audit",
+    "robustness.bootstrap": "Bootstrap bootstrap",
     "robustness.guarantees": "Guarantee guarantee",
     "robustness.misclassification": "MisclassificationBounds misclassification_bounds",
     "robustness.parts": "PartsPromise RadiusFromParts radius_from_parts",

@@ -43,6 +43,7 @@ from ..robustness.subgroups import subgroups
 from ..robustness.worst_case import with_groups, worst_case_of
 from .audit_data import RECORDS, audit_data
 from .audit_page import audit_page
+from .card import model_card, paragraph
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -128,6 +129,38 @@ class Audit(AuditOutcome):
         if path is not None:
             write_text(path, page)
         return page
+
+    def to_card(
+        self, path: str | os.PathLike[str] | None = None, *, model: str | None = None,
+        threshold: float = 0.5,
+    ) -> str:  # fmt: skip
+        """A model card in Markdown, with Hugging Face metadata and a TRIPOD+AI checklist.
+
+        Parameters
+        ----------
+        path : path, optional
+            File to write, whole or not at all.
+        model : str, optional
+            Name of the model; by default the first one.
+        threshold : float
+            Probability from which on the positive class is decided, for rates and net benefit.
+
+        Returns
+        -------
+        str
+            The card.
+        """
+        card = model_card(self, self._named(model), threshold)
+        if path is not None:
+            write_text(path, card)
+        return card
+
+    def to_paragraph(self, model: str | None = None) -> str:
+        """The model, its certificate and its guarantee in one paragraph, for a paper."""
+        return paragraph(self, self._named(model))
+
+    def _named(self, model: str | None) -> str:
+        return self.models[0].name if model is None else self[model].name
 
     def _repr_html_(self) -> str:
         """For notebooks: the page in a frame of its own, where its styles stay."""

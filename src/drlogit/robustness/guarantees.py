@@ -334,7 +334,7 @@ def _out_of_fold(
     """The rows of all folds, each with a model that is fitted without it, and the groups there."""
     from sklearn.model_selection import check_cv
 
-    learner, tried = _candidate(model)
+    learner, tried = refittable(model)
     last = f"{learner.steps[-1][0]}__" if hasattr(learner, "steps") else ""
     labels = np.asarray(y)
     weights = None if sample_weight is None else np.asarray(sample_weight)
@@ -367,7 +367,7 @@ def _out_of_fold(
     return rows, tuple(replace(group, members=place[group.members]) for group in groups)
 
 
-def _candidate(model: Any) -> tuple[Any, int]:
+def refittable(model: Any) -> tuple[Any, int]:
     """What to fit again, and among how many candidates it was chosen."""
     if not hasattr(model, "fit"):
         raise ValueError(f"cv is for a model that can be fitted again, got {type(model).__name__}")

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 _QUANTILES = 20
 
 
+class NoThresholdError(ValueError):
+    """No threshold keeps the stated limit on these rows."""
+
+
 @dataclass(frozen=True)
 class ThresholdChoice:
     """A threshold with a promise; ``float()`` is the threshold.
@@ -165,7 +169,7 @@ def choose_threshold(
 
     promises = {at: promise(at, finer=False) for at in found}
     if usual not in promises:
-        raise ValueError(f"no row is decided positive at the usual threshold {usual:.4g}")
+        raise NoThresholdError(f"no row is decided positive at the usual threshold {usual:.4g}")
     if wanted is None:
         # If the same decision for everybody promises as much, no model is needed.
         best = min(promises, key=lambda at: (promises[at].value, at not in (0.0, 1.0), -found[at]))
@@ -173,7 +177,7 @@ def choose_threshold(
         sign = metrics[usual].worst_sign
         kept = [at for at in found if sign * promises[at].value <= sign * wanted]
         if not kept:
-            raise ValueError(
+            raise NoThresholdError(
                 f"no threshold promises {name} {promises[usual].bound} {wanted:g} within epsilon "
                 f"= {audit.problem.epsilon:g} on these {rows.rest.size} rows: take more rows, a "
                 "smaller radius or another limit"
