@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import drlogit
+from drlogit.engine import working_set
 from drlogit.engine.truncated import truncated_interior_point
 from drlogit.fitting.solving import _Call, build_class_problem, build_problem
 from drlogit.problem.stopping import Stop
@@ -14,10 +15,10 @@ from drlogit.problem.stopping import Stop
 NORMS = ("l1", "l2")
 
 
-def wide_problem(seed, norm, n_classes=2):
+def wide_problem(seed, norm, n_classes=2, columns=(60, 150)):
     """Fewer samples than columns: sparse or dense, κ of every kind, weights, free columns."""
     rng = np.random.default_rng(seed)
-    N, n = int(rng.integers(20, 60)), int(rng.integers(60, 150))
+    N, n = int(rng.integers(20, 60)), int(rng.integers(*columns))
     X = rng.standard_normal((N, n)) * 10.0 ** rng.uniform(-0.5, 0.5, n)
     if rng.random() < 0.5:
         X = sp.csr_array(np.where(rng.random((N, n)) < 0.2, X, 0.0))
@@ -76,3 +77,48 @@ def test_several_classes_agree_with_the_engine(seed, norm):
     assert found.dual_objective <= judge.objective + 1e-10
     assert found.objective <= judge.objective + found.gap + 1e-10
     assert found.gap <= 1e-6
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_working_sets_agree_with_the_engine(seed):
+    """ℓ∞ transport: the columns are few, and those left out are in the bound."""
+    X, y, options = wide_problem(200 + seed, "linf", columns=(400, 600))
+    found = drlogit.solve(X, y, **options)
+    judge = drlogit.solve(X, y, solver="interior-point", tol=1e-8, **options)
+    assert found.solver == "working-sets"
+    assert found.dual_objective <= judge.objective + 1e-10
+    assert found.objective <= judge.objective + found.gap + 1e-10
+    assert found.gap <= 1e-6
+
+
+def test_a_column_left_out_lowers_the_bound(monkeypatch):
+    """The one informative column is not in the first set: no bound may ignore it."""
+    monkeypatch.setattr(working_set, "_FIRST", 3)
+    monkeypatch.setattr(working_set, "_MOST_SETS", 1)
+    X, y, options = wide_problem(3, "linf", columns=(400, 600))
+    found = drlogit.solve(X, y, **options)
+    judge = drlogit.solve(X, y, solver="interior-point", tol=1e-8, **options)
+    assert found.status is not drlogit.Status.OPTIMAL
+    assert found.dual_objective <= judge.objective <= found.objective
+
+
+def test_a_time_limit_keeps_a_certified_point():
+    X, y, options = wide_problem(7, "l2")
+    found = truncated(X, y, options, tol=1e-15, stop=Stop(0.05))
+    judge = drlogit.solve(X, y, solver="interior-point", tol=1e-8, **options)
+    assert found.status is drlogit.Status.MAX_TIME
+    assert found.dual_objective <= judge.objective + 1e-10 <= found.objective + 2e-8
+
+
+@pytest.mark.parametrize("norm", ["l2", "linf"])
+def test_blocks_change_nothing(norm):
+    """One block in memory, and blocks of Dask."""
+    X, y, options = wide_problem(11, norm, columns=(400, 600))
+    X = X.toarray() if sp.issparse(X) else X
+    options |= {"sample_weight": None, "kappa": 5.0 * options["epsilon"]}
+    one = drlogit.solve(X, y, n_jobs=1, **options)
+    dask = pytest.importorskip("dask.array")
+    cut = drlogit.solve(dask.from_array(X, chunks=(17, -1)), y, **options)
+    assert one.solver == cut.solver != "interior-point"
+    assert cut.gap <= 1e-6
+    assert cut.objective == pytest.approx(one.objective, abs=1e-6)

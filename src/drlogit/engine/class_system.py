@@ -31,10 +31,7 @@ from .settings import SETTINGS
 from .wide import conjugate_gradients
 
 #: Coefficients of all classes but one up to which a matrix is formed: 512 MB then.  Beyond, the
-#: truncated interior point takes none.  Diagonal blocks of it, one for each class, take hundreds of products
-#: for a step where labels can change: a sample on a kink holds a difference between two classes,
-#: and blocks hold both of them ((1500, 150, 5): 11,615 products in all, 1,220 without such labels,
-#: against 9).
+#: truncated interior point takes none.
 MOST_COEFFICIENTS = 8000
 
 _SHIFTS = (1e-14, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4)

@@ -103,18 +103,17 @@ class _Run:
         self.scale = np.where(problem.penalised, problem.costs, 1.0 / spread)
         self.flips, self.products = bool(problem.flips), 0
 
-    def _visit(self, function: Any, state: Any, *arguments: Any) -> Any:
-        """State and, if there are any, reductions."""
-        state, found = self.rows.run(function, state, *arguments)
-        return (state, found) if found else state
+    def _after(self, function: Any, state: Any, *arguments: Any) -> Any:
+        """The state after a visit that reduces nothing."""
+        return self.rows.run(function, state, *arguments)[0]
 
     def solve(self, tol: float, max_iter: int) -> Solution:
         """Iterate until the certified gap is within ``tol``."""
         epsilon, K = self.problem.epsilon, max(self.C, 2)
         x, lam = np.zeros((self.C, self.scale.size)), self._first_lambda()
         state = visits.opened(self.problem, x, self.free, mu=0.1)
-        self.fixed = self._visit(visits.fixed, state)
-        self.point, (spent, value) = self._visit(visits.labels_only, state, epsilon)
+        self.fixed = self._after(visits.fixed, state)
+        self.point, (spent, value) = self.rows.run(visits.labels_only, state, epsilon)
         self.gradient, self.spent = np.zeros_like(x), float(spent)
         self.flow: Any = None
         self.value = float(value)
@@ -125,7 +124,7 @@ class _Run:
             state, x = self._balanced(state, x)
             cone.place(x[:, self.kept], lam)
             lams = np.array([lam, cone.size])
-            state, (losses, hinges) = self._visit(visits.measure, state, lams)
+            state, (losses, hinges) = self.rows.run(visits.measure, state, lams)
             objectives = epsilon * lams + losses
             at = int(objectives.argmin())
             if objectives[at] < best:
@@ -142,7 +141,7 @@ class _Run:
             aim = max((_CENTRE if length > 0.5 else _CENTRE_SHORT) * comp, _OF_GAP * min(gap, 1.0))
             mu = aim / (2.0 * K)
             delta = min(_MOST_DELTA, max(_LEAST_DELTA, _DELTA * math.sqrt(gap)))
-            state, (gradient, diagonal, corners) = self._visit(
+            state, (gradient, diagonal, corners) = self.rows.run(
                 visits.linearise, state, lam, mu, delta, self.C
             )
             gradient, diagonal = gradient * self.scale, diagonal * self.scale**2
@@ -158,7 +157,7 @@ class _Run:
             inside = cone.inside(x[:, self.kept], lam)
             if inside is not None:
                 x[:, self.kept] = inside
-                state = self._visit(visits.rescored, state, x * self.scale)
+                state = self._after(visits.rescored, state, x * self.scale)
         coefficients = best_x * self.scale
         info = {"solver": "truncated-interior-point", "products": self.products}
         return Solution(
@@ -186,17 +185,17 @@ class _Run:
         """Free coefficients near their optimum for the present label shares."""
         if not self.free.size:
             return state, x
-        part, moved = self._meet(self._visit(visits.to_balance, state), *_ROUGHLY)
+        part, moved = self._meet(self._after(visits.to_balance, state), *_ROUGHLY)
         x = x.copy()
         x[:, self.free] += moved
-        return self._visit(visits.with_scores, self.rows.pair(state, part)), x
+        return self._after(visits.with_scores, self.rows.pair(state, part)), x
 
     def _meet(self, part: State, enough: float, most: int) -> tuple[State, FloatArray]:
         """Newton steps to the equations of the free columns; what they move x by in all."""
         scale = self.scale[self.free]
         moved = move = np.zeros((self.C, scale.size))
         for k in range(most + 1):
-            part, (gradient, hessian) = self._visit(visits.balance, part, move * scale)
+            part, (gradient, hessian) = self.rows.run(visits.balance, part, move * scale)
             gradient = gradient.reshape(move.shape) * scale
             if k == most or not np.abs(gradient).max() > enough:
                 break
@@ -233,7 +232,7 @@ class _Run:
         inverse, gained, owed = 1.0 / max(rho, 1e-300), 0.0, math.inf
         for k in range(_MOST_STEPS):
             flat = np.append((scale * p).ravel(), plam)
-            _, (image,) = self._visit(visits.curvature, state, flat)
+            _, (image,) = self.rows.run(visits.curvature, state, flat)
             self.products += 1
             own, own_lam = cone.product(p[:, kept], plam)
             o, olam = image[:-1].reshape(p.shape) * scale, float(image[-1]) + own_lam
@@ -278,7 +277,7 @@ class _Run:
     ) -> tuple[State, float]:
         """Samples and cone after a step of the length that they and the loss allow."""
         x, dlam = step
-        state, (booked, (loss, slope, bent)) = self._visit(
+        state, (booked, (loss, slope, bent)) = self.rows.run(
             visits.follow, state, x * self.scale, dlam, mu
         )
         booked = booked * self.flips
@@ -287,23 +286,23 @@ class _Run:
         length = min(length, float(visits.LENGTHS[fine[-1] if fine.size else 0]))
         allowed = 0.5 * max(min(0.5 * gained, 1.0), comp)
         while length > 1e-6:
-            _, (then,) = self._visit(visits.loss_at, state, length)
+            _, (then,) = self.rows.run(visits.loss_at, state, length)
             excess = then - loss - length * (slope + 0.5 * length * bent)
             if excess <= allowed:
                 break
             length *= min(0.7, max(0.1, (allowed / excess) ** (1.0 / 3.0)))
         cone.move(length)
-        return self._visit(visits.move, state, length), length
+        return self._after(visits.move, state, length), length
 
     # --- bounds ----------------------------------------------------------------------------------
 
     def _prove(self, state: State, cone: Any, x: FloatArray, dlam: float) -> None:
         """The bound of a step's dual point, or of a mixture with the best one so far."""
         epsilon, rows, kept = self.problem.epsilon, self.rows, self.kept
-        part = self._visit(visits.point_of, state, x * self.scale, dlam)
+        part = self._after(visits.point_of, state, x * self.scale, dlam)
         if self.free.size:
             part = self._meet(part, *_EXACTLY)[0]
-        point, (G, spent) = self._visit(visits.sums_of_point, rows.pair(part, self.fixed), self.C)
+        point, (G, spent) = self.rows.run(visits.sums_of_point, rows.pair(part, self.fixed), self.C)
         flow = cone.flow(x[:, kept], dlam)
         tried = []
         for share in _MIXES if flow is None or self.C == 1 else _MIXES[:1]:  # flows do not mix
@@ -314,19 +313,19 @@ class _Run:
             charge = self.coordinates.charge(-gradient.ravel(), 2.0**-47)
             tried.append((share, factor, factor * gradient, factor * flips, factor * charge))
         both = rows.pair(rows.pair(self.point, point), self.fixed)
-        _, (entropies,) = self._visit(visits.entropies, both, [each[:2] for each in tried])
+        _, (entropies,) = self.rows.run(visits.entropies, both, [each[:2] for each in tried])
         values = entropies - np.array([each[-1] for each in tried])
         at = int(np.argmax(values))
         if values[at] > self.value:
             share, factor, self.gradient, self.spent, _ = tried[at]
             self.value = float(values[at])
-            self.point = self._visit(visits.mixture, both, share, factor)
+            self.point = self._after(visits.mixture, both, share, factor)
             self.flow = flow and (factor * flow[0], factor * flow[1], *flow[2:])
 
     def _final(self, cone: Any) -> Any:
         """The dual point as the certificate wants it."""
         if self.C == 1:
-            return self._visit(visits.as_pair, self.point)
+            return self._after(visits.as_pair, self.point)
         flow = None if self.flow is None else cone.flows(self.flow) / self.scale[self.kept]
         if flow is None and not isinstance(cone, BoxCone):
             flow = np.zeros((cone.degree, self.kept.size))

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..engine.truncated import is_truncated
 from ..engine.wide import FACTOR_LIMIT, is_wide
+from ..engine.working_set import takes_working_sets
 from ..problem.classes import ClassProblem
 from ..problem.problem import Problem
 from ..rows.threads import one_blas_thread
@@ -46,6 +47,8 @@ def forecast(problem: Problem | ClassProblem) -> str | None:
     N, n = rows.n_samples, rows.n_columns
     slower = 1.0 if 2 * rows.n_nonzeros >= N * n else _SPARSE
     gram = slower * rows.n_nonzeros * (rows.n_nonzeros / N)
+    if isinstance(problem, Problem) and takes_working_sets(problem):
+        return None  # seconds, even for text
     if is_truncated(problem):
         K = problem.n_classes if isinstance(problem, ClassProblem) else 1
         classes = f", {K} classes" if K > 1 else ""

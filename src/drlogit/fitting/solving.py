@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from ..dual.certify import Certificate, certify
 from ..engine.truncated import is_truncated, truncated_interior_point
+from ..engine.working_set import takes_working_sets, working_sets
 from ..problem.classes import ClassProblem
 from ..problem.norms import Norm, NormName
 from ..problem.problem import Problem, build_problem
@@ -329,6 +330,8 @@ class _Call:
         special, allowed = "", ["auto", "interior-point"]
         if self.name == "auto" and is_truncated(problem):
             return truncated_interior_point
+        if self.name == "auto" and isinstance(problem, Problem) and takes_working_sets(problem):
+            return working_sets
         if isinstance(problem, ClassProblem):
             special = "more than two classes"
             module, function = "..engine.classes", "interior_point_for_classes"
