@@ -38,7 +38,8 @@ _DELTA, _LEAST_DELTA, _MOST_DELTA = 1.5, 0.03, 0.15
 #: Conjugate gradients end when a step gains less than this share of the mean step, the residual has
 #: fallen to this share, and it costs the bound no more than so many gaps.  That is halved after an
 #: iteration in which the gap did not fall to ``_FALLEN``: else iterations may settle at a few steps
-#: each (generated problems, seeds below 60; (2000, 100) with twenty classes at a gap of 2e-5), ...
+#: each (generated problems, seeds below 60; (2000, 100) with twenty classes at a gap of 2e-5).
+#: Without flips there is no such limit until then, ...
 _GAIN, _RESIDUAL, _GAPS, _FALLEN = 0.1, 0.3, 2.0, 0.7
 
 #: ... or when the residual of the smoothed step costs the bound less than this share of the aim.
@@ -60,6 +61,9 @@ _MOST_FREE = 400
 #: ... and samples up to which a factor of size N×N takes less time with ℓ1 transport.
 _FEW_SAMPLES = 6000
 
+#: Coefficients of all classes but one from which no matrix takes less time with ℓ2 transport.
+_MOST_COEFFICIENTS = 4000
+
 _CONES: dict[str, Any] = {"l1": BoxCone, "l2": RoundCone}
 
 
@@ -72,7 +76,8 @@ def is_truncated(problem: Problem | ClassProblem) -> bool:
     if not problem.penalised.any() or classes * np.count_nonzero(problem.free) > _MOST_FREE:
         return False
     if several:
-        return (classes - 1) * rows.n_columns > MOST_COEFFICIENTS
+        most = _MOST_COEFFICIENTS if problem.norm.name == "l2" else MOST_COEFFICIENTS
+        return (classes - 1) * rows.n_columns > most
     return is_wide(rows) and (problem.norm.name == "l2" or rows.n_samples > _FEW_SAMPLES)
 
 
@@ -119,7 +124,8 @@ class _Run:
         self.value = float(value)
         cone = _CONES[self.problem.norm.name](x[:, self.kept], lam, epsilon)
         best, best_x, best_lam, length, status = math.inf, x, lam, 1.0, Status.MAX_ITER
-        gap, gaps = math.inf, _GAPS
+        gap, most = math.inf, _GAPS if self.flips else math.inf
+        gaps = most
         for n_iter in range(max_iter):
             state, x = self._balanced(state, x)
             cone.place(x[:, self.kept], lam)
@@ -130,7 +136,7 @@ class _Run:
             if objectives[at] < best:
                 best, best_x, best_lam = float(objectives[at]), x, float(lams[at])
             gap, before = best - self.value, gap
-            gaps = min(2.0 * gaps, _GAPS) if gap <= _FALLEN * before else 0.5 * gaps
+            gaps = min(2.0 * gaps, most) if gap <= _FALLEN * before else min(0.5 * gaps, _GAPS)
             if gap <= tol:
                 status = Status.OPTIMAL
             elif self.monitor.report(n_iter, best, self.value, best_lam):

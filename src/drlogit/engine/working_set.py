@@ -32,11 +32,9 @@ _MOST_SETS = 40
 
 def takes_working_sets(problem: Problem) -> bool:
     """Whether this method is chosen."""
-    plain = problem.domains is None and problem.constant_sum is None
-    few = np.count_nonzero(problem.free) <= _FIRST
-    return plain and few and problem.epsilon > 0.0 and problem.norm.name == "linf" and is_wide(
-        problem.rows
-    )  # fmt: skip
+    plain = problem.domains is None and problem.constant_sum is None and problem.epsilon > 0.0
+    few = int(np.count_nonzero(problem.free)) <= _FIRST
+    return plain and few and problem.norm.name == "linf" and is_wide(problem.rows)
 
 
 def working_sets(
