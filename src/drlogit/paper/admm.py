@@ -24,8 +24,9 @@ norm ball for ``ball_qp``.  Neither step copies or scales the data.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.linalg import eigh
@@ -47,9 +48,17 @@ LIPSCHITZ = 0.25
 #: The proven rate needs ρ above this (Proposition 4.1), per unit of sample weight.
 PROVEN_PENALTY = (math.sqrt(3.0) + 1.0) * LIPSCHITZ
 
-#: Inner gap relative to the square of the last residual: with the matrix H an error that the
-#: iteration dwarfs; without it, where inner steps are what takes the time, a tenth of its progress.
-_INNER_SHARE, _MATRIX_FREE_SHARE = 1e-4, 0.1
+#: Inner gap where the matrix H is at hand, relative to the square of the last residual: an error
+#: that the iteration dwarfs.
+_INNER_SHARE = 1e-4
+
+#: Inner gap without the matrix, where inner steps are what takes the time: relative to the last
+#: residual, because the gap of an iterate is about as large as that.
+_MATRIX_FREE_SHARE = 0.05
+
+
+#: ``"zeros"``, ``"ones"`` (as in the released code), ``"random"``, or ``(x⁰, y⁰, w⁰)``.
+PaperStart: TypeAlias = str | tuple[Any, Any, Any]
 
 
 class AdmmStart(NamedTuple):
@@ -87,13 +96,23 @@ def _warm_state(block: Block, a: FloatArray, beta: FloatArray) -> tuple[Any, tup
     return (u, flip_probability(u) - a), ()
 
 
-def given_point(
-    problem: Problem, start: tuple[Any, Any, Any], rho: float | None = None
+def starting_point(
+    problem: Problem, start: PaperStart, random_state: Any, rho: float | None
 ) -> AdmmStart:
-    """From ``(x⁰, y⁰, w⁰)`` in the paper's letters; ``rho`` in the units of the paper."""
+    """From ``(x⁰, y⁰, w⁰)`` in the paper's letters, by name or as given."""
     rows = problem.rows
     sizes = (problem.costs.size, rows.n_samples, rows.n_samples)
-    x, y, w = (np.asarray(part, dtype=np.float64) for part in start)
+    if isinstance(start, str):
+        random = np.random.default_rng(random_state)
+        makers: dict[str, Callable[[int], FloatArray]] = {
+            "zeros": np.zeros, "ones": np.ones, "random": random.standard_normal
+        }  # fmt: skip
+        if start not in makers:
+            names = ", ".join(map(repr, makers))
+            raise ValueError(f"start must be one of {names} or (x0, y0, w0), got {start!r}")
+        x, y, w = (makers[start](size) for size in sizes)
+    else:
+        x, y, w = (np.asarray(part, dtype=np.float64) for part in start)
     found = tuple(part.shape for part in (x, y, w))
     if found != tuple((size,) for size in sizes):
         raise ValueError(
@@ -108,6 +127,13 @@ def given_point(
 def _given_state(block: Block, pair: tuple[FloatArray, FloatArray]) -> tuple[Any, tuple[()]]:
     y, w = pair
     return (y, np.divide(w, block.weights, out=np.zeros_like(w), where=block.weights > 0.0)), ()
+
+
+def published_inner(inner: str | InnerSolver, problem: Problem) -> str | InnerSolver:
+    """``"auto"`` as in the paper's experiments: active-set CG, or Algorithm 5 for other norms."""
+    if inner != "auto":
+        return inner
+    return "active-set-cg" if problem.norm.name == "l1" else "projected-gradient"
 
 
 def in_weights(problem: Problem, penalty: float | None) -> float | None:
@@ -145,6 +171,7 @@ class BetaStep:
     quadratic: Quadratic
     inner: InnerSolver
     tol: float | None = None  # inner gap; None: in proportion to the residual of the iteration
+    least_tol: float = 0.0  # an inner gap that is small enough for any iteration
 
     @classmethod
     def build(
@@ -205,8 +232,10 @@ class BetaStep:
     ) -> FloatArray:
         tol = self.tol
         if tol is None:
-            share = _INNER_SHARE if self.quadratic.matrix is not None else _MATRIX_FREE_SHARE
-            tol = max(share * min(residual, 1.0) ** 2, ball.rounding(c))
+            last = min(residual, 1.0)
+            dense = self.quadratic.matrix is not None
+            wanted = _INNER_SHARE * last**2 if dense else _MATRIX_FREE_SHARE * last
+            tol = max(wanted, ball.rounding(c), self.least_tol)
         theta = np.asarray(self.inner(self.quadratic, c, ball, start, tol), dtype=np.float64)
         if theta.shape != c.shape or not np.isfinite(theta).all():
             raise ValueError(
