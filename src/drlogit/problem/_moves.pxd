@@ -3,7 +3,8 @@
 
 cdef struct Item:
     double gain, cost, rate
-    Py_ssize_t number       # g: group g changes; G + 2j, G + 2j + 1: bounded feature j goes to its lower, upper end
+    # g: group g changes; G + 2j, G + 2j + 1: bounded feature j goes to its lower, upper end
+    Py_ssize_t number
 
 
 cdef struct Priced:

@@ -1,7 +1,8 @@
-"""The exact adversary of samples with domains, as compiled loops (:mod:`drlogit.problem.worst_moves`).
+"""The exact adversary of samples with domains, as compiled loops
+(:mod:`drlogit.problem.worst_moves`).
 
-``now`` holds the column of the category that a sample has in each group, -1 for none, and ``values``
-its bounded features.
+``now`` holds the column of the category that a sample has in each group, -1 for none, and
+``values`` its bounded features.
 """
 import numpy as np
 
@@ -22,7 +23,9 @@ ctypedef fused value_t:
 
 cdef Py_ssize_t sorted_items(const Priced* m, const int* now, const double* values, double sign,
                              double least, Item* out) noexcept nogil:
-    """Items of a sample under the label ``sign`` that gain more than ``least`` per cost, best first."""
+    """Items of a sample under the label ``sign`` that gain more than ``least`` per cost, best
+    first.
+    """
     cdef Py_ssize_t n = 0, j, k, t, gap, end
     cdef double here, gain
     cdef Item it
@@ -30,7 +33,8 @@ cdef Py_ssize_t sorted_items(const Priced* m, const int* now, const double* valu
         here = m.beta[now[j]] if now[j] >= 0 else 0.0
         gain = here - m.low[j] if sign > 0.0 else m.high[j] - here
         if gain > least * m.group_costs[j]:
-            out[n].gain, out[n].cost, out[n].rate, out[n].number = gain, m.group_costs[j], gain / m.group_costs[j], j
+            out[n].gain, out[n].cost = gain, m.group_costs[j]
+            out[n].rate, out[n].number = gain / m.group_costs[j], j
             n += 1
     for j in range(m.n_bounded):
         here = m.beta[m.bounded[j]]
@@ -39,10 +43,12 @@ cdef Py_ssize_t sorted_items(const Priced* m, const int* now, const double* valu
             gain = m.upper[j] - values[j] if end else values[j] - m.lower[j]
             if gain > 0.0:  # not where a value of an audited row lies beyond this end already
                 out[n].gain, out[n].cost = fabs(here) * gain, m.bounded_costs[j] * gain
-                out[n].rate, out[n].number = fabs(here) / m.bounded_costs[j], m.n_groups + 2 * j + end
+                out[n].rate = fabs(here) / m.bounded_costs[j]
+                out[n].number = m.n_groups + 2 * j + end
                 n += 1
     gap = 1
-    while gap < n // 9: gap = 3 * gap + 1
+    while gap < n // 9:
+        gap = 3 * gap + 1
     while gap > 0:                      # Shell's sort: by insertion where few items pay, as usual
         for t in range(gap, n):
             it, k = out[t], t
@@ -63,14 +69,19 @@ cdef class Oracle:
     def __init__(self, const double[::1] beta, const double[::1] low, const double[::1] high,
                  const double[::1] group_costs, const double[:, ::1] ends,
                  const double[::1] bounded_costs, const int[::1] bounded):
-        cdef unsigned char[::1] room = np.empty((low.shape[0] + bounded.shape[0] + 1) * sizeof(Item), np.uint8)
+        cdef unsigned char[::1] room = np.empty((low.shape[0] + bounded.shape[0] + 1)
+                                                * sizeof(Item), np.uint8)
         self.items = <Item*>&room[0]
         self.kept = (room, beta, low, high, group_costs, ends, bounded_costs, bounded)
         self.m.n_groups, self.m.n_bounded = low.shape[0], bounded.shape[0]
-        fit(high.shape[0] == low.shape[0] and group_costs.shape[0] == low.shape[0] and ends.shape[0] == 2, "groups")
-        fit(ends.shape[1] == bounded.shape[0] and bounded_costs.shape[0] == bounded.shape[0], "bounded features")
-        if beta.shape[0]: self.m.beta = &beta[0]
-        if low.shape[0]: self.m.low, self.m.high, self.m.group_costs = &low[0], &high[0], &group_costs[0]
+        fit(high.shape[0] == low.shape[0] and group_costs.shape[0] == low.shape[0]
+            and ends.shape[0] == 2, "groups")
+        fit(ends.shape[1] == bounded.shape[0] and bounded_costs.shape[0] == bounded.shape[0],
+            "bounded features")
+        if beta.shape[0]:
+            self.m.beta = &beta[0]
+        if low.shape[0]:
+            self.m.low, self.m.high, self.m.group_costs = &low[0], &high[0], &group_costs[0]
         if bounded.shape[0]:
             self.m.lower, self.m.upper = &ends[0, 0], &ends[1, 0]
             self.m.bounded_costs, self.m.bounded = &bounded_costs[0], &bounded[0]
@@ -80,16 +91,22 @@ def envelope(Oracle oracle, Py_ssize_t first, Py_ssize_t last, const double[::1]
              const double[::1] y, const double[::1] kappa, double least, const int[:, ::1] now,
              const double[:, ::1] values, Py_ssize_t[::1] count, double[::1] rates,
              double[::1] costs, int[::1] moves):
-    """Edges of the upper hulls of samples ``first`` to ``last - 1``: how many altogether, and of each."""
+    """Edges of the upper hulls of samples ``first`` to ``last - 1``: how many altogether, and of
+    each.
+    """
     cdef Py_ssize_t size = now.shape[1] + values.shape[1], i, n, t, a, b, top, filled = 0, label
     cdef Py_ssize_t length[2]
     cdef double sign, margin, px, pv, which, step, rise, cost, s
     cdef Py_ssize_t N = scores.shape[0], room = (last - first) * (2 * size + 1)
     fit(y.shape[0] == N and now.shape[0] == N and values.shape[0] == N and last <= N, "samples")
-    fit((kappa.shape[0] == 1 or kappa.shape[0] == N) and now.shape[1] == oracle.m.n_groups, "kappa and groups")
-    fit(values.shape[1] == oracle.m.n_bounded and count.shape[0] >= last - first, "bounded features")
-    fit(rates.shape[0] >= room and costs.shape[0] >= room and moves.shape[0] >= room, "room for edges")
-    # Prefixes of both labels: cost and loss; of the hull also which (length; flipped ones negative).
+    fit((kappa.shape[0] == 1 or kappa.shape[0] == N) and now.shape[1] == oracle.m.n_groups,
+        "kappa and groups")
+    fit(values.shape[1] == oracle.m.n_bounded and count.shape[0] >= last - first,
+        "bounded features")
+    fit(rates.shape[0] >= room and costs.shape[0] >= room and moves.shape[0] >= room,
+        "room for edges")
+    # Prefixes of both labels: cost and loss; of the hull also which (length; flipped ones
+    # negative).
     cdef double[:, :, ::1] line = np.empty((2, size + 1, 2))
     cdef double[:, ::1] hull = np.empty((2 * size + 2, 3))
     with nogil:
@@ -97,11 +114,12 @@ def envelope(Oracle oracle, Py_ssize_t first, Py_ssize_t last, const double[::1]
             length[1] = 0
             for label in range(2):
                 cost = kappa[i if kappa.shape[0] > 1 else 0] if label else 0.0
-                if cost > 1e300: continue
+                if cost > 1e300:
+                    continue
                 sign = -y[i] if label else y[i]
                 margin = sign * scores[i]
-                n = sorted_items(&oracle.m, &now[i, 0] if now.shape[1] else NULL,
-                                 &values[i, 0] if values.shape[1] else NULL, sign, least, oracle.items)
+                n = sorted_items(&oracle.m, &now[i, 0] if now.shape[1] else NULL, &values[i, 0]
+                                 if values.shape[1] else NULL, sign, least, oracle.items)
                 line[label, 0, 0], line[label, 0, 1] = cost, loss_terms(margin, &s)
                 for t in range(n):
                     margin -= oracle.items[t].gain
@@ -119,11 +137,15 @@ def envelope(Oracle oracle, Py_ssize_t first, Py_ssize_t last, const double[::1]
                     b += 1
                 while top > 0:
                     step, rise = px - hull[top - 1, 0], pv - hull[top - 1, 1]
-                    if rise <= least * step: break
-                    if step > 0.0 and (top == 1 or rise * (hull[top - 1, 0] - hull[top - 2, 0])
-                                       < step * (hull[top - 1, 1] - hull[top - 2, 1])): break
+                    if rise <= least * step:
+                        break
+                    if step > 0.0 and (top == 1 or rise
+                                       * (hull[top - 1, 0] - hull[top - 2, 0]) < step
+                                       * (hull[top - 1, 1] - hull[top - 2, 1])):
+                        break
                     top -= 1
-                if top == 0 or (pv - hull[top - 1, 1] > least * (px - hull[top - 1, 0]) and px > hull[top - 1, 0]):
+                if top == 0 or (pv - hull[top - 1, 1] > least * (px - hull[top - 1, 0])
+                                and px > hull[top - 1, 0]):
                     hull[top, 0], hull[top, 1], hull[top, 2] = px, pv, which
                     top += 1
             count[i - first] = top - 1
@@ -140,25 +162,31 @@ def codes_of_sparse(const index_t[::1] indptr, const index_t[::1] indices, const
     """The column of each sample's category in each group, and the first that is no single 1."""
     cdef Py_ssize_t i, t
     cdef int g, j
-    fit(indptr.shape[0] == now.shape[0] + 1 and wrong.shape[0] == now.shape[0] and indices.shape[0] == data.shape[0], "rows")
+    fit(indptr.shape[0] == now.shape[0] + 1 and wrong.shape[0] == now.shape[0]
+        and indices.shape[0] == data.shape[0], "rows")
     for i in range(now.shape[0]):
         for t in range(indptr[i], indptr[i + 1]):
             j = <int>indices[t]
             g = group_of[j]
-            if g < 0 or data[t] == 0.0: continue
-            if (data[t] != 1.0 or now[i, g] >= 0) and wrong[i] < 0: wrong[i] = j
+            if g < 0 or data[t] == 0.0:
+                continue
+            if (data[t] != 1.0 or now[i, g] >= 0) and wrong[i] < 0:
+                wrong[i] = j
             now[i, g] = j
 
 
-def codes_of_dense(const value_t[:, :] X, const int[::1] columns, const int[::1] owners, int[:, ::1] now,
-                   int[::1] wrong):
+def codes_of_dense(const value_t[:, :] X, const int[::1] columns, const int[::1] owners,
+                   int[:, ::1] now, int[::1] wrong):
     """The same for rows of an array."""
     cdef Py_ssize_t i, t
     cdef int g
-    fit(X.shape[0] == now.shape[0] and wrong.shape[0] == now.shape[0] and owners.shape[0] == columns.shape[0], "rows")
+    fit(X.shape[0] == now.shape[0] and wrong.shape[0] == now.shape[0]
+        and owners.shape[0] == columns.shape[0], "rows")
     for i in range(now.shape[0]):
         for t in range(columns.shape[0]):
-            if X[i, columns[t]] == 0.0: continue
+            if X[i, columns[t]] == 0.0:
+                continue
             g = owners[t]
-            if (X[i, columns[t]] != 1.0 or now[i, g] >= 0) and wrong[i] < 0: wrong[i] = columns[t]
+            if (X[i, columns[t]] != 1.0 or now[i, g] >= 0) and wrong[i] < 0:
+                wrong[i] = columns[t]
             now[i, g] = columns[t]
