@@ -44,7 +44,7 @@ def test_tune_leaves_each_part_out(table, capsys):
     )
     assert "spread between parts is ignored" in found["guarantee"]["assumed"]
     assert run("tune all.csv --parts place --shuffle") == cli.BAD_INPUT
-    assert "--parts reads a file" in capsys.readouterr().err
+    assert "--parts needs a data file" in capsys.readouterr().err
 
 
 def test_a_guarantee_pools_parts_and_says_so(table):

@@ -52,7 +52,7 @@ def run(command, capsys):
 def test_text_is_a_category_and_said_once(folder, capsys):
     code, found, err = run("fit table.csv --target income -o model.json", capsys)
     assert code == cli.DONE
-    assert "taken as categories: job (3 levels), member (2 levels)" in err
+    assert "categories: job (3 levels), member (2 levels)" in err
     assert "column 'name' is ignored because it looks like a row identifier" in err
     assert found["n_features"] == 4
     model = load_model("model.json")

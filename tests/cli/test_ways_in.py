@@ -172,7 +172,7 @@ def test_decimal_commas_and_other_encodings(run):
     gaps = TABLE.dose.map("{:.3f}".format).str.replace(".", ",").where(TABLE.index > 3, "?")
     TABLE.assign(dose=gaps).to_csv("gaps.csv", sep=";", index=False)
     _, _, said = run("fit gaps.csv --decimal , --standardize --missing median -o model.json")
-    assert "taken as categories: ward (2 levels)\n" in said
+    assert "categories: ward (2 levels)\n" in said
     with pytest.raises(SystemExit):
         run("fit europe.csv --encoding klingon")
 
@@ -181,7 +181,7 @@ def test_numbers_without_names_and_with_decimal_commas(run):
     table = TABLE.assign(ward=1.5, state=ILL.astype(int)).round(3)
     table.to_csv("bare.csv", sep=";", decimal=",", index=False, header=False)
     _, out, said = run("fit bare.csv --decimal , --standardize -o model.json --json")
-    assert "400 samples, 3 features" in said
+    assert "400 rows, 3 features" in said
     assert json.loads(out)["classes"] == [0, 1]
 
 
@@ -193,7 +193,7 @@ def test_standard_input(run, monkeypatch):
     given(text)
     code, out, said = run("fit - --drop index --standardize -o model.json --json")
     assert code == cli.DONE
-    assert said.startswith("standard input: 400 samples, 3 features")
+    assert said.startswith("standard input: 400 rows, 3 features")
     objective = json.loads(out)["fits"][0]["objective"]
     plain = json.loads(run("fit table.csv --standardize --json")[1])["fits"][0]["objective"]
     assert objective == pytest.approx(plain, abs=1e-9)

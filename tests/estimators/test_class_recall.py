@@ -32,7 +32,7 @@ def test_fit_warns_of_a_class_that_vanishes_and_says_what_epsilon_and_kappa_do_t
     assert "epsilon/kappa allows 2.00% of all labels to be wrong, which is 33% of the size" in text
     assert "class_weight='balanced'" in text
     # The threshold that it names predicts the class about as often as it occurs, and finds it.
-    threshold = float(text.split("; from ")[1].split(" on it")[0])
+    threshold = float(text.split("a threshold of ")[1].split(" predicts")[0])
     found = model.predict_proba(X)[:, 1] >= threshold
     assert 0.03 < found.mean() < 0.12
     assert found[y == "sick"].mean() > 0.3

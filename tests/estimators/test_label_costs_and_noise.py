@@ -108,10 +108,10 @@ def test_noise_of_several_classes():
     ("noise", "said"),
     [
         (1.0, "a rate in"),
-        ({"odd": 0.1}, "rates of the labels"),
-        (0.5, "say something"),
+        ({"odd": 0.1}, "rates for the labels"),
+        (0.5, "must be informative"),
         ([[0.5, 0.5, 0.0]] * 3, "a row for each"),
-        ([[0.9, 0.3], [0.1, 0.9]], "add up to one"),
+        ([[0.9, 0.3], [0.1, 0.9]], "add up to 1, got sums"),
     ],
 )
 def test_noise_that_is_none(noise, said):

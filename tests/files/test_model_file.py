@@ -153,7 +153,7 @@ DAMAGE = [
     (["tol"], ..., "'tol' is missing"),
     (["tol"], 1e-300, "'status' cannot be OPTIMAL with a gap of"),
     (["fits", 0, "status"], "FINE", "'FINE' is missing"),
-    (["fits", 0, "gap"], -1.0, "'gap' must be 'objective' less 'dual_bound'"),
+    (["fits", 0, "gap"], -1.0, "'gap' must be 'objective' minus 'dual_bound'"),
     (["fits", 0, "intercept"], "much", "could not convert string to float: 'much'"),
     (["fits", 0, "coefficients", 2], None, "'coefficients' must be 30 numbers"),
 ]
