@@ -153,7 +153,7 @@ def promise_of(
             value = max(limits, key=abs)
         one = MetricPromise(
             value, priced(sign).nominal(some), str(metric), confidence, int(some.size),
-            audit.problem.epsilon, audit.kappa, sign < 0.0, _assumptions(rows), name,
+            audit.problem.epsilon, audit.kappa, sign < 0.0, rows.assumptions(), name,
             folds=len(rows.folds) if rows.out_of_fold else 0, tried=rows.tried,
             n_price=rows.order.size - rows.rest.size,
         )  # fmt: skip
@@ -186,18 +186,3 @@ def _ratio(
             break
         promised = theta
     return promised
-
-
-def _assumptions(rows: UnseenRows) -> str:
-    said = [
-        "Assumed: the rows are independent, of one population, and the model was fixed before they "
-        "were looked at."
-    ]
-    if rows.out_of_fold:
-        said = [
-            "Assumed: the rows are independent, of one population, and leaving out one row changes "
-            "a model little."
-        ]
-    if rows.rests_on_largest_weight:
-        said.append("No row of the population has a larger weight than the largest of these.")
-    return " ".join([*said, *filter(None, [rows.assumed])])

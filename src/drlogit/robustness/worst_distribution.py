@@ -198,7 +198,9 @@ def _of_decisions(asked: Extremes) -> WorstCaseDistribution:
         distance = crossing.cost(audit.domain_moves.domains.group_costs)
     value = float(mass @ metric.less(0.0).ravel()[option])
     if metric.below is not None:
-        value /= float(mass @ metric.below.ravel()[option])
+        # Where the denominator vanishes, the supremum is a limit.
+        below = float(mass @ metric.below.ravel()[option])
+        value = value / below if below > 0.0 else supremum
     return _atoms(audit, index, mass, label, distance, -signs * far, value, supremum, changes)
 
 
