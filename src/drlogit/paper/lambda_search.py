@@ -40,7 +40,8 @@ from .fixed_lambda import CHECK_EVERY, Cut, FixedLambdaStep, cut_of, next_check,
 from .lp_admm import lp_admm_iteration
 
 #: The derivative search leaves a subproblem when its own gap is this share of what is unknown about
-#: (P); without the matrix H, where accuracy takes long, a larger share.  Golden section leaves it
+#: (P); without the matrix H, where accuracy takes long, a larger share, or this share of ``tol``
+#: where that is more.  Golden section leaves it
 #: when the gap is a share of ``tol``: by convexity the wrong one of two values that are so close
 #: costs less than twice that.
 _SHARE_OF_UNKNOWN, _MATRIX_FREE_SHARE = 0.1, 0.5
@@ -263,10 +264,12 @@ def derivative_search(search: LambdaSearch, first: AdmmStart, guess: float | Non
     lam = guess
     falling: Probe | None = None  # the last probe where q' < 0
     rising: Probe | None = None  # and where it is not
-    share = _SHARE_OF_UNKNOWN if search.matrix_at_hand else _MATRIX_FREE_SHARE
+    share, least = _SHARE_OF_UNKNOWN, 0.0
+    if not search.matrix_at_hand:
+        share, least = _MATRIX_FREE_SHARE, _MATRIX_FREE_SHARE * search.tol
     widths = [high - low]
     while True:
-        probe = search.probe(lam, first, lambda: share * search.unknown)  # noqa: B023
+        probe = search.probe(lam, first, lambda: max(share * search.unknown, least))  # noqa: B023
         if search.status is not None:
             return
         if probe.cut.slope < 0.0:

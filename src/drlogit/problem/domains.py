@@ -134,7 +134,7 @@ class Domains:
         )
 
     def stated(self, costs: FloatArray) -> dict[str, Any]:
-        """What a :class:`~drlogit.problem.transport.Ball` says of domains; puts their costs in place."""
+        """The domains as a :class:`~drlogit.problem.transport.Ball` has them; sets their costs."""
         costs[self.columns] = self.column_costs
         ends = np.full(costs.size, -np.inf), np.full(costs.size, np.inf)
         for end, values in zip(ends, self.given_ends or (self.lower, self.upper), strict=True):

@@ -99,10 +99,9 @@ class AuditOutcome:
 
     ``ball`` names the model in whose ball all models are measured; it is empty if each model has
     its own, where equal radii mean different things.  ``guarantees``, by model, are about the
-    population of
-    rows that the models have not seen, if there were any.  ``decided``, by model, is the worst case
-    of the ``metric`` that people decide by, at each radius and last with its groups at the radius
-    of a fit.
+    population of rows that the models have not seen, if there were any.  ``decided``, by model, is
+    the worst case of the ``metric`` that people decide by, at each radius and last with its groups
+    at the radius of a fit.
     """
 
     kappa: StatedKappa
