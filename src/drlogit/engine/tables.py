@@ -42,8 +42,12 @@ from .pair import Kernel, slopes_at
 from .protocols import Samples
 from .settings import SETTINGS
 
-#: Columns of sparse rows with at least this share of entries are kept as dense ones.
-_DENSE = 0.2
+#: Columns of sparse rows with at least this share of entries are kept as dense ones; levels of
+#: groups are combined up to the root of so many combinations for each sample.
+_DENSE, _COMBINED = 0.2, 0.2
+
+#: How far from the constant model a run opens, in λ (.1 to .5 are within half an iteration).
+_PUSH = 0.3
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +187,7 @@ class TableLayout:
         known += [np.append(levels, -1) for levels in held]  # the level left out has no entry
         none = [*self.none, *[-1] * len(held)]
         bundles: list[list[int]] = []
-        count, most = 0, math.sqrt(SETTINGS.combined * codes.shape[0])
+        count, most = 0, math.sqrt(_COMBINED * codes.shape[0])
         for g, levels in enumerate(known):
             count *= levels.size
             if not 0 < count <= most:
@@ -454,7 +458,7 @@ def _opening(
         # Flips pay where margins exceed κλ: from a smaller λ on, samples cross that one by one.
         lam = min(max(1.0, SETTINGS.flip_margin / problem.kappa), 0.14 / problem.epsilon)
         nothing = np.zeros(problem.costs.size)
-        return layout.inside(nothing, lam, SETTINGS.table_push), SETTINGS.start_mu
+        return layout.inside(nothing, lam, _PUSH), SETTINGS.start_mu
     coefficients = problem.join(start.coef, start.intercept)
     lam = max(start.lam, problem.dual_norm(coefficients))
     mu = SETTINGS.near_mu if math.isfinite(problem.kappa) else SETTINGS.near_mu_loss
@@ -506,7 +510,7 @@ def critical_radius(problem: Problem, null: FloatArray) -> float:
     samples = PieceSamples(problem.rows, layout)
     slope, _ = problem.rows.run(slopes_at, None, null)
     typical = domains.largest_cost + problem.transport_norm(problem.rows.column_scale)
-    push, mu, lam = SETTINGS.table_push, SETTINGS.start_mu, 1.0 / min(problem.kappa, typical)
+    push, mu, lam = _PUSH, SETTINGS.start_mu, 1.0 / min(problem.kappa, typical)
     x = layout.inside(np.zeros(problem.costs.size), lam / (1.0 + 2.0 * push), push)
     newton = layout.newton(problem, 0.0, x, mu)
     newton.pinned = True
