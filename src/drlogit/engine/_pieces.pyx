@@ -5,7 +5,8 @@
 Groups are complete ("none" is a category) and their least coefficient is zero (docs/domains.md).  A piece is
 (sample, label, set of moved items); its row is the sample's with a few entries changed: a changed
 group loses the entry of its category and, under the label -1, gains one at its ``high``; a bounded
-feature goes to one of its ends.  So margins, adjoints and Gram matrix need the sample's own row once
+feature goes to one of its ends, and an ordered group loses the entry of its level and gains that of
+another, which its item names.  So margins, adjoints and Gram matrix need the sample's own row once
 and the changes beside it.
 
 Coordinates: categories, levels of immovable groups, sparse columns, high of each group, bounded
@@ -28,7 +29,7 @@ from scipy.linalg.cython_blas cimport dsyrk
 
 from drlogit.engine._pair cimport LEVELS, SCALARS, limit
 from drlogit.problem._losses cimport entropy, loss_terms
-from drlogit.problem._moves cimport Item, Priced, sorted_items
+from drlogit.problem._moves cimport Item, LevelMoves, Priced, sorted_items
 from drlogit.rows._products cimport CompiledRows, CsrRows, DenseRows, Entries
 from drlogit.rows._shapes cimport fit
 
@@ -60,8 +61,8 @@ PieceState = namedtuple("PieceState", "kappa slope starts pieces sets new score 
 cdef class Table:
     """The samples of a block in the coordinates of a layout; nothing of X is copied.
 
-    ``codes`` are the coordinates of each sample's categories, movable groups first, -1 for none of the
-    columns; ``joint`` those of its combinations, -1 for none; ``levels`` and ``signs`` the entries that
+    ``codes`` are the coordinates of each sample's categories, unordered groups first, then its levels in
+    ordered groups (``level_places`` are their coordinates, -1 for a level left out); ``joint`` those of its combinations, -1 for none; ``levels`` and ``signs`` the entries that
     a combination stands for.
     """
     cdef CompiledRows rows
@@ -71,22 +72,27 @@ cdef class Table:
     cdef const int[::1] tail_columns, places
     cdef bint offset, bare              # bare: nothing but groups
     cdef const double[::1] low, group_costs, lower, upper, bounded_costs
-    cdef const int[::1] bounded
-    cdef readonly Py_ssize_t N, G, C, nb, high, start, T, P, Q, W, least      # least: of joint
+    cdef const int[::1] bounded, level_places, level_codes      # level_codes: where ``codes`` has a level's group
+    cdef object level_costs
+    cdef readonly Py_ssize_t N, G, L, C, nb, high, start, T, P, Q, W, least      # least: of joint
 
     def __init__(self, CompiledRows rows, codes, combined, layout):
         domains = layout.domains
         self.rows, self.y, self.w, self.codes = rows, rows.y, rows.w, codes
         self.joint, self.levels, self.signs = combined
-        self.N, self.C, self.G = rows.n_samples, self.joint.shape[1], domains.n_groups
+        self.N, self.C, self.G = rows.n_samples, self.joint.shape[1], domains.n_unordered
+        self.level_costs, self.level_places, self.L = domains.level_costs, layout.level_places, layout.level_places.size
+        sizes = [len(each) for each in domains.level_costs]
+        self.level_codes = self.G + np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
         self.least = np.min(combined[0], where=combined[0] >= 0, initial=layout.size)
         self.tail_columns, self.places, self.Q = layout.tail_columns, layout.places, layout.size + self.levels.shape[0]
         self.nb, self.high, self.start, self.offset = domains.bounded.size, layout.high, layout.start, layout.offset
         self.P, self.T = layout.size, layout.size - 1 - layout.start
         fit(self.codes.shape[0] == self.N and self.codes.shape[1] >= self.G and self.joint.shape[0] == self.N, "codes")
-        self.low, self.group_costs, self.bounded_costs = np.zeros(self.G), domains.group_costs, domains.bounded_costs
+        fit(self.codes.shape[1] >= self.G + len(sizes), "levels")
+        self.low, self.group_costs, self.bounded_costs = np.zeros(self.G), domains.group_costs[:self.G], domains.bounded_costs
         self.lower, self.upper, self.bounded = domains.lower, domains.upper, layout.bounded
-        self.W, self.bare = (self.G + 2 * self.nb + 63) // 64, not np.any(layout.places[:rows.n_columns - layout.intercept] >= 0)
+        self.W, self.bare = (self.G + self.L + 2 * self.nb + 63) // 64, not np.any(layout.places[:rows.n_columns - layout.intercept] >= 0)
 
     def extended(self, const double[::1] x):
         """Coordinates with those of combinations: the sums of their levels'."""
@@ -134,6 +140,7 @@ cdef class Work:
     cdef double[::1] value, tail, one, reference, acc, local, rows, square
     cdef uint64_t[::1] moved, upwards
     cdef Priced priced
+    cdef LevelMoves level_moves
     cdef Item* items
     cdef double[::1] values
     cdef object kept
@@ -143,8 +150,8 @@ cdef class Work:
     cdef Py_ssize_t n_waiting
 
     def __init__(self, Table t, kappa, slope):
-        cdef Py_ssize_t most = 2 + 2 * t.G + t.nb
-        cdef unsigned char[::1] room = np.empty((t.G + t.nb + 1) * sizeof(Item), np.uint8)
+        cdef Py_ssize_t most = 2 + 2 * (t.G + t.L) + t.nb
+        cdef unsigned char[::1] room = np.empty((t.G + t.L + t.nb + 1) * sizeof(Item), np.uint8)
         self.t, self.kappa, self.slope = t, kappa, slope
         fit(len(kappa) in (1, t.N) and len(slope) in (0, 1, t.N), "kappa and slopes")
         self.x = t.rows.borrow()
@@ -153,13 +160,14 @@ cdef class Work:
         else: self.sparse = self.x
         self.kept, self.items = room, <Item*>&room[0]
         self.index, self.value = np.empty(t.C + t.rows.n_columns, np.int32), np.empty(t.C + t.rows.n_columns)
-        self.tail, self.values = np.zeros(t.T + 1), np.empty(t.G + t.nb + 1)
+        self.tail, self.values = np.zeros(t.T + 1), np.empty(t.G + t.L + t.nb + 1)
         self.one, self.reference, self.acc, self.local = np.empty(most), np.empty(most), np.empty(most), np.empty(most * most)
         self.columns, self.place = np.empty(most, np.int32), np.full(t.P, -1, np.int32)
         self.moved, self.upwards = np.empty(t.W + 1, np.uint64), np.empty(t.W + 1, np.uint64)
         self.rows, self.square = np.empty(PANEL * t.T + 1), np.zeros(t.T * t.T + 1)
         self.waiting, self.waiting_weight = np.empty((t.C, TOGETHER), np.int32), np.empty(TOGETHER)
         self.priced.n_groups, self.priced.n_bounded = t.G, t.nb
+        self.level_moves = LevelMoves(t.level_costs, t.level_places, t.G)
         if t.G: self.priced.low, self.priced.group_costs = &t.low[0], &t.group_costs[0]
         if t.nb:
             self.priced.lower, self.priced.upper = &t.lower[0], &t.upper[0]
@@ -226,35 +234,45 @@ cdef class Work:
         cdef Py_ssize_t j = item // 2
         return (self.t.upper[j] if item & 1 else self.t.lower[j]) - self.tail[j]
 
+    cdef inline Py_ssize_t changes(self, Py_ssize_t i, Py_ssize_t item, double label, int* column, double* value) noexcept nogil:
+        """What an item changes of the sample's row: how many columns, at most two, which and by how much."""
+        cdef Py_ssize_t n = 0, G = self.t.G, L = self.t.L
+        if item < G:
+            column[0], value[0], n = self.t.codes[i, item], -1.0, 1
+            if label < 0.0: column[1], value[1], n = self.t.high + item, 1.0, 2
+        elif item < G + L:
+            column[0], value[0] = self.t.level_places[item - G], 1.0
+            if column[0] >= 0: n = 1
+            column[n], value[n] = self.t.level_places[self.t.codes[i, self.t.level_codes[item - G]]], -1.0
+            if column[n] >= 0: n += 1
+        else: column[0], value[0], n = self.t.start + (item - G - L) // 2, self.distance(item - G - L), 1
+        return n
+
     cdef double shift(self, Py_ssize_t i, const uint64_t* moved, double label, const double* x) noexcept nogil:
         """What the moves change of the product with x."""
         cdef double total = 0.0
-        cdef Py_ssize_t item, w, G = self.t.G
+        cdef Py_ssize_t w, e
         cdef uint64_t bits
+        cdef int column[2]
+        cdef double value[2]
         for w in range(self.t.W):
             bits = moved[w]
             while bits:
-                item = 64 * w + first_bit(bits)
+                for e in range(self.changes(i, 64 * w + first_bit(bits), label, column, value)): total += value[e] * x[column[e]]
                 bits &= bits - 1
-                if item < G:
-                    total -= x[self.t.codes[i, item]]
-                    if label < 0.0: total += x[self.t.high + item]
-                else: total += x[self.t.start + (item - G) // 2] * self.distance(item - G)
         return total
 
-    cdef void spread(self, Py_ssize_t i, const uint64_t* moved, double label, double value, double* out) noexcept nogil:
-        """out += value · (changes of the row)."""
-        cdef Py_ssize_t item, w, G = self.t.G
+    cdef void spread(self, Py_ssize_t i, const uint64_t* moved, double label, double by, double* out) noexcept nogil:
+        """out += by · (changes of the row)."""
+        cdef Py_ssize_t w, e
         cdef uint64_t bits
+        cdef int column[2]
+        cdef double value[2]
         for w in range(self.t.W):
             bits = moved[w]
             while bits:
-                item = 64 * w + first_bit(bits)
+                for e in range(self.changes(i, 64 * w + first_bit(bits), label, column, value)): out[column[e]] += by * value[e]
                 bits &= bits - 1
-                if item < G:
-                    out[self.t.codes[i, item]] -= value
-                    if label < 0.0: out[self.t.high + item] += value
-                else: out[self.t.start + (item - G) // 2] += value * self.distance(item - G)
 
     cdef double look(self, Py_ssize_t i, double score, const double* x, double lam, double ahead, double label,
                      double above, Piece* there, uint64_t* sets, Py_ssize_t n_there, Py_ssize_t* count) noexcept nogil:
@@ -263,9 +281,10 @@ cdef class Work:
         cdef double v = label * score, d = 0.0 if label == self.t.y[i] else self.flip(i), best, h, s, curved
         cdef bint known
         cdef double* value = &self.values[0]
+        cdef const int* codes = &self.t.codes[i, 0] if self.t.codes.shape[1] else NULL
         cdef uint64_t* chosen
         self.priced.beta, self.priced.high = x, x + self.t.high
-        n = sorted_items(&self.priced, &self.t.codes[i, 0] if self.t.G else NULL, &self.tail[0], label, ahead, self.items)
+        n = sorted_items(&self.priced, codes, codes + self.t.G, &self.tail[0], label, ahead, self.items)
         h = self.terms(i, v, &s, &curved)
         best, value[0] = h - lam * d, h - ahead * d
         for t in range(n):
@@ -283,7 +302,10 @@ cdef class Work:
             value[pick] = -INFINITY
             chosen = sets + (n_there + count[0]) * W
             for e in range(W): chosen[e] = 0
-            for t in range(pick): chosen[self.items[t].number >> 6] |= <uint64_t>1 << (self.items[t].number & 63)
+            for t in range(pick):
+                e = self.items[t].before
+                if e >= 0: chosen[e >> 6] &= ~(<uint64_t>1 << (e & 63))
+                chosen[self.items[t].number >> 6] |= <uint64_t>1 << (self.items[t].number & 63)
             known = False
             for k in range(n_there):
                 if there[k].y == label: known |= memcmp(sets + k * W, chosen, W * sizeof(uint64_t)) == 0
@@ -295,10 +317,11 @@ cdef class Work:
 
     cdef void gram(self, Py_ssize_t i, const Piece* p, const uint64_t* sets, Py_ssize_t n, double sd, double* out) noexcept nogil:
         """Σ q h'' zzᵀ + Σ D δδᵀ - (ΣDδ)(ΣDδ)ᵀ/ΣD of a sample, D = q/r: in its row and a few columns, then spread out."""
-        cdef Py_ssize_t P = self.t.P, Q = self.t.Q, W = self.t.W, G = self.t.G, T = self.t.T, start = self.t.start, high = self.t.high, k, e, f, c = 1, ref = 0, item, w, joint
+        cdef Py_ssize_t P = self.t.P, Q = self.t.Q, W = self.t.W, T = self.t.T, start = self.t.start, k, e, f, c = 1, ref = 0, w, joint
         cdef uint64_t bits
         cdef double weight, value, alpha
-        cdef int col
+        cdef int changed[2]
+        cdef double by[2]
         cdef int* columns = &self.columns[0]
         cdef int* place = &self.place[0]
         cdef const int* index = &self.index[0]
@@ -321,16 +344,10 @@ cdef class Work:
         for w in range(W):
             bits = self.moved[w]
             while bits:
-                item = 64 * w + first_bit(bits)
-                if item < G:
-                    col = self.t.codes[i, item]
-                    columns[c], place[col] = col, c
-                    c += 1
-                    if self.upwards[w] & (bits & (0 - bits)):
-                        columns[c], place[high + item] = high + item, c
-                        c += 1
-                elif place[start + (item - G) // 2] < 0:
-                    columns[c], place[start + (item - G) // 2] = start + (item - G) // 2, c
+                alpha = -1.0 if self.upwards[w] & (bits & (0 - bits)) else 1.0
+                for e in range(self.changes(i, 64 * w + first_bit(bits), alpha, changed, by)):
+                    if place[changed[e]] >= 0: continue
+                    columns[c], place[changed[e]] = changed[e], c
                     c += 1
                 bits &= bits - 1
         for e in range(c * c): local[e] = 0.0
@@ -417,20 +434,19 @@ cdef class Work:
 
     cdef void local_row(self, Py_ssize_t i, const Piece* p, const uint64_t* moved, Py_ssize_t c) noexcept nogil:
         """A piece's row: one times the sample's, and its changes at the local columns."""
-        cdef Py_ssize_t e, item, w, G = self.t.G
+        cdef Py_ssize_t e, w
         cdef uint64_t bits
+        cdef int column[2]
+        cdef double value[2]
         cdef double* one = &self.one[0]
         one[0] = 1.0
         for e in range(1, c): one[e] = 0.0
         for w in range(self.t.W):
             bits = moved[w]
             while bits:
-                item = 64 * w + first_bit(bits)
+                for e in range(self.changes(i, 64 * w + first_bit(bits), p.y, column, value)):
+                    one[self.place[column[e]]] += value[e]
                 bits &= bits - 1
-                if item < G:
-                    one[self.place[self.t.codes[i, item]]] -= 1.0
-                    if p.y < 0.0: one[self.place[self.t.high + item]] += 1.0
-                else: one[self.place[self.t.start + (item - G) // 2]] += self.distance(item - G)
 
 
 cdef Piece* pieces_of(double[:, ::1] a) noexcept: return <Piece*>&a[0, 0] if a.shape[0] else NULL
@@ -537,6 +553,7 @@ def linearise(Table t, state, const double[::1] x, double primal, double dual, d
     cdef double w, top, best, value, old, q, mass, full, error, space, sq, sd, sw, h, cen, curved
     cdef double base[3]
     cdef double each[3]
+    work.level_moves.price(&x[0], &work.priced)
     with nogil:
         for i in range(t.N):
             a, b, a2, w = ptr[i], ptr[i + 1], n, t.w[i]

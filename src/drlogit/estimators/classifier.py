@@ -61,7 +61,8 @@ class DRLogisticRegression(RobustLinearClassifier):
         Groups of one-hot columns, by position or name; the adversary may only change one category
         of a group into another, at the common ``feature_costs`` of its columns.  "None of these"
         is a category, too, if training rows have no 1 in the group, as with a dropped level, or if
-        the group holds None.
+        the group holds None.  A group that is a dict of columns to numbers, as ``{3: 0, 4: 1}``, is
+        ordered: a change costs the distance of the two numbers times the columns' cost.
     bounds : pair (lower, upper), dict or "data", optional
         Ends of what each feature can be: numbers, or one per feature, infinite for none; or a dict
         of columns to pairs, as ``{"age": (0, 120)}``; or ``"data"``, the ends in the data.
@@ -70,6 +71,10 @@ class DRLogisticRegression(RobustLinearClassifier):
         moves as a category: those of text, categories or truth values (in a frame of pandas or
         polars), or those given by name or position, or none.  A missing category is a category; a
         level that training did not show is scored as the average sample.
+    ordinal : dict of columns to lists of levels, optional
+        Columns of a table with ordered levels, as ``{"grade": ["low", "mid", "high"]}``: a change
+        by k levels costs k times the column's cost.  An ordered categorical of pandas needs no
+        entry.
     numbers : list of columns, optional
         Columns of text that hold numbers, such as ``"$1,234.50"``, ``"12 %"`` or ``"1.234,5"``;
         whether the decimal mark is a point or a comma, the column tells.  Other text is missing.
@@ -171,6 +176,7 @@ class DRLogisticRegression(RobustLinearClassifier):
         categories: Any = None,
         bounds: Any = None,
         categorical_features: Any = "from_dtype",
+        ordinal: Mapping[Any, Sequence[Any]] | None = None,
         numbers: Sequence[Any] | None = None,
         missing: Fill = "error",
         solver: SolverName = "auto",
@@ -191,6 +197,7 @@ class DRLogisticRegression(RobustLinearClassifier):
         self.categories = categories
         self.bounds = bounds
         self.categorical_features = categorical_features
+        self.ordinal = ordinal
         self.numbers = numbers
         self.missing = missing
         self.solver = solver

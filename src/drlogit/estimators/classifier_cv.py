@@ -87,8 +87,8 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         of the best: more robustness at no price that the folds could measure.
     refit : bool
         Whether to fit the chosen model to all data; without, the estimator cannot predict.
-    norm, fit_intercept, feature_costs, categories, bounds, categorical_features, numbers, \
-missing, solver, tol, max_iter, class_weight, label_noise
+    norm, fit_intercept, feature_costs, categories, bounds, categorical_features, ordinal, \
+numbers, missing, solver, tol, max_iter, class_weight, label_noise
         As in :class:`DRLogisticRegression`.
     max_time : float, optional
         Limit in seconds for the whole search, a share of which is left to the last fit.  Then the
@@ -169,6 +169,7 @@ missing, solver, tol, max_iter, class_weight, label_noise
         categories: Any = None,
         bounds: Any = None,
         categorical_features: Any = "from_dtype",
+        ordinal: Mapping[Any, Sequence[Any]] | None = None,
         numbers: Sequence[Any] | None = None,
         missing: Fill = "error",
         solver: SolverName = "auto",
@@ -194,6 +195,7 @@ missing, solver, tol, max_iter, class_weight, label_noise
         self.categories = categories
         self.bounds = bounds
         self.categorical_features = categorical_features
+        self.ordinal = ordinal
         self.numbers = numbers
         self.missing = missing
         self.solver = solver

@@ -28,7 +28,7 @@ from ..rows.building import build_rows, labels_of
 from ..rows.centring import centred, exact_dot
 from ..rows.interface import Rows, State
 from ..rows.reductions import Max
-from .domains import Declared, Domains, check_domains, domains_of
+from .domains import Declared, Domains, check_domains, domains_of, least_step
 from .label_costs import Trust, flip_costs, is_stated_singly, with_flip_costs
 from .losses import LAMBDA_CONSTANT, flip_loss
 from .norms import Norm, get_norm
@@ -164,9 +164,10 @@ class Problem(PosedProblem):
         domains = self.domains
         if domains is None:
             return self
-        costs, n_grouped = self.costs.copy(), domains.group_of.size
-        # A change of category is a move of two columns.
-        share = np.where(np.arange(domains.columns.size) < n_grouped, 0.5, 1.0)
+        costs = self.costs.copy()
+        # A change of category is a move of two columns, in an ordered group by one step or more.
+        steps = [1.0] * domains.n_unordered + [least_step(at) for at in domains.positions]
+        share = np.append(0.5 * np.array(steps)[domains.group_of], np.ones(domains.bounded.size))
         costs[domains.columns] = share * domains.column_costs
         return replace(self, cost=replace(self.cost, costs=costs, domains=None))
 

@@ -70,8 +70,9 @@ class Ball:
     so, and who asks about samples has to say what their flips cost.
     ``feature_costs`` is None where every feature costs 1.  ``groups`` are columns of categories,
     also of those that cannot change if each sample has one, and ``with_none`` says of which "none
-    of these columns" is a category.  ``lower`` and ``upper`` are the ends of what each feature can
-    be, infinite for none.
+    of these columns" is a category.  ``positions`` are the places of the levels of ordered groups,
+    None for other groups.  ``lower`` and ``upper`` are the ends of what each feature can be,
+    infinite for none.
     """
 
     epsilon: float
@@ -84,6 +85,7 @@ class Ball:
     upper: FloatArray | None = None
     trust: Trust = None
     with_none: BoolArray | None = None
+    positions: tuple[FloatArray | None, ...] = ()
 
     def label_costs(self, codes: IndexArray, n_classes: int, kappa: Any = None) -> FloatArray:
         """What it costs to give each sample each label; ``kappa`` if there is one for each sample.

@@ -163,7 +163,7 @@ def _in_ball(
         own = words_of(measured.costs, measured.categories, measured.bounds)
     groups = measured.categories if categories is None else categories
     declared = check_domains(groups, None, n_features, measured.names)
-    measured = replace(measured, X=None, categories=declared.groups)
+    measured = replace(measured, X=None, categories=declared.groups, positions=declared.positions)
     if ball is not None:
         there = _carried_over(ball, measured.features, n_features, for_bounds=costs is not None)
         other = ball[1].measured
@@ -194,6 +194,7 @@ def _in_ball(
     ends = check_domains(measured.categories, bounds, n_features, measured.names)
     return measured, ends._replace(
         with_none=declared.with_none,
+        positions=declared.positions,
         rows_add_none=categories is not None,
         rows_within=stated_bounds is not None,
     )

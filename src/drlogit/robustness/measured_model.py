@@ -38,6 +38,7 @@ class MeasuredModel:
     ``fit`` is the model if it is ours.  ``costs``, ``categories`` and ``bounds`` are what is
     measured with where nobody says otherwise; None for what is not known.  ``space`` says where in
     words, and ``columns`` what is known of the columns besides their names, if anything.
+    ``positions`` are those of ordered categories, None for others.
     ``bounds_from_rows``: the bounds were found in rows, so that others may lie beyond them.
     """
 
@@ -52,13 +53,14 @@ class MeasuredModel:
     encoding: Encoding | None = None
     columns: Sequence[Column] = ()
     bounds_from_rows: bool = False
+    positions: tuple[FloatArray | None, ...] = ()
 
     @cached_property
     def features(self) -> tuple[Feature, ...]:
         """The columns as the features that people know."""
         labels = labels_of(self.names, self.linear.coef.shape[-1])
         known = self.columns or [Column(j, label) for j, label in enumerate(labels)]
-        return features_of(known, labels, self.categories or ())
+        return features_of(known, labels, self.categories or (), self.positions)
 
 
 def own_fit(model: Any) -> RobustLinearClassifier | None:

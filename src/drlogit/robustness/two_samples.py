@@ -18,6 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.stats import wasserstein_distance
 
+from ..problem.domains import least_move
 from ..rows.arrays import FloatArray, IndexArray, Matrix
 from .adversary import Adversary
 from .features import Feature
@@ -64,14 +65,14 @@ def moved_columns(audit: Adversary, old: Matrix, new: Matrix, declared: float | 
 
 
 def _distance(feature: Feature, old: Matrix, new: Matrix) -> float:
-    """What a feature must move: ``W₁`` of a number, the total variation of a category."""
+    """What a feature must move: ``W₁``, or the total variation of an unordered category."""
     if feature.levels is None:
         j = int(feature.columns[0])
         return float(wasserstein_distance(_dense(old, [j]).ravel(), _dense(new, [j]).ravel()))
     # A row without any of the levels has a level of its own.
     shares = [_dense(each, feature.columns).mean(axis=0) for each in (old, new)]
     change = shares[1] - shares[0]
-    return 0.5 * float(np.abs(change).sum() + abs(change.sum()))
+    return least_move(change, feature.positions)
 
 
 def _dense(matrix: Matrix, columns: Any) -> FloatArray:

@@ -5,6 +5,8 @@ none left out: the adversary may change one level into any other at one price, s
 special.  The rules where something is missing or new:
 
 - a missing category is a category, if it occurs in training;
+- the levels of an ordered column are those that its type or ``ordinal`` lists, in that order; one
+  step costs what the column costs, and so does a change to or from "missing";
 - a missing number is an error, unless ``missing`` says what to put there, also in columns that
   were complete in training;
 - text that tells rows apart, and numbers that are all missing, are left out, which is remarked;
@@ -16,7 +18,7 @@ special.  The rules where something is missing or new:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
@@ -26,7 +28,7 @@ import scipy.sparse as sp
 
 from ...rows.arrays import BoolArray, FloatArray, IndexArray, Matrix
 from ...rows.checks import TOO_LARGE, no_number
-from .frames import TableColumn, listed
+from .frames import TableColumn, listed, spelt
 from .text_columns import decimal_mark, numbers_of, remark_on_text, tells_rows_apart
 
 #: What can stand in for a missing number.
@@ -45,7 +47,7 @@ class EncodedColumn:
     ``levels`` is None for numbers; in it, None is the level "missing"; a column that is left out
     has none.  ``fill`` stands in for a missing number; None if there is no such thing.  ``kind``
     says what the levels are in the table: "text", "truth" or "number".  ``decimal`` is the decimal
-    mark of numbers that the table has as text.
+    mark of numbers that the table has as text.  ``ordered``: the levels are in order.
     """
 
     name: Any
@@ -53,6 +55,7 @@ class EncodedColumn:
     fill: float | None = None
     kind: str = "text"
     decimal: str | None = None
+    ordered: bool = False
 
     @property
     def left_out(self) -> bool:
@@ -121,6 +124,20 @@ class Encoding:
             place for column, place in zip(self.columns, self.places, strict=True) if column.levels
         ]
 
+    @property
+    def categories(self) -> list[Any]:
+        """The same as a problem takes them: ordered ones as places on a line."""
+        pairs = [(c, place) for c, place in zip(self.columns, self.places, strict=True) if c.levels]
+        return [
+            {
+                int(j): None if level is None else k
+                for k, (j, level) in enumerate(zip(place, column.levels or (), strict=True))
+            }
+            if column.ordered
+            else place
+            for column, place in pairs
+        ]
+
     @cached_property
     def number_places(self) -> IndexArray:
         """The column of the matrix that each column of numbers is, -1 for a category."""
@@ -176,8 +193,11 @@ def fit_encoding(
     weights: FloatArray | None,
     stated: bool,
     numbers: Collection[int] = (),
+    orders: Mapping[int, Sequence[Any]] | None = None,
 ) -> Encoding:
     """The encoding of a table whose columns at these positions are categories.
+
+    ``orders`` lists the levels of ordered columns; a type of pandas may do so, too.
 
     The text of those at the positions ``numbers`` holds numbers.  Levels are those that occur.
     Means and medians count weights.  Where nobody has ``stated`` that columns are categories, text
@@ -185,6 +205,11 @@ def fit_encoding(
     """
     chosen, columns, remarks = set(categorical), [], []
     for j, column in enumerate(given):
+        order = (orders or {}).get(j, column.order)
+        if j in chosen and order is not None:
+            levels = _levels_in_order(column, order)
+            columns.append(EncodedColumn(column.name, levels, kind=column.kind, ordered=True))
+            continue
         if j in chosen:
             unasked = not stated and column.kind == "text"
             remark = remark_on_text(column.name, column.counts) if unasked else None
@@ -215,6 +240,23 @@ def _levels_kept(column: TableColumn, *, leave_out: bool) -> tuple[str | None, .
     there = [level for level in column.counts if level is not None]
     absent = [None] if None in column.counts else []
     return (*sorted(there, key=(float if column.kind == "number" else None)), *absent)
+
+
+def _levels_in_order(column: TableColumn, order: Sequence[Any]) -> tuple[str | None, ...]:
+    """The levels as they are listed, the missing one last; each that occurs must be listed."""
+    if isinstance(order, str) or len({*map(spelt, order)}) != len([*order]) or len([*order]) < 2:
+        raise ValueError(
+            f"ordinal must list two or more distinct levels of column {column.name!r:.60}, got "
+            f"{order!r:.80}"
+        )
+    levels = tuple(map(spelt, order))
+    unlisted = [t for t, k in zip(column.levels, column.codes(levels), strict=True) if k < 0 and t]
+    if unlisted:
+        raise ValueError(
+            f"column {column.name!r:.60} has the level {unlisted[0]!r:.40}, which ordinal does not "
+            f"list: {', '.join(levels)!s:.120}"
+        )
+    return (*levels, None) if None in column.counts else levels
 
 
 def _check_numbers(values: FloatArray, names: Sequence[Any]) -> None:
