@@ -160,6 +160,7 @@ def allowances(model: Any) -> list[str]:
     check_is_fitted(model, "coef_")
     costs = model.feature_costs_
     costs = np.ones(model.coef_.shape[1]) if costs is None else np.asarray(costs)
+    costs = np.sqrt(np.diagonal(costs)) if costs.ndim == 2 else costs  # of a column alone
     return allowed_by(
         model.epsilon_,
         model.kappa_,

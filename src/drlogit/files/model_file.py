@@ -32,7 +32,7 @@ from ..estimators.tables.frames import MISSING_MARKS
 from ..problem.domains import check_domains
 from ..problem.label_costs import BY_SAMPLE, StatedKappa, cost_matrix, unit_and_trust
 from ..problem.norms import get_norm
-from ..problem.parameters import check_costs, check_epsilon, check_kappa
+from ..problem.parameters import check_cost_matrix, check_costs, check_epsilon, check_kappa
 from ..problem.result import Result, Status, Trace
 from ..problem.transport import Ball
 from ..rows.checks import TOO_LARGE
@@ -243,7 +243,10 @@ def _parse(top: Fields) -> DRLogisticRegression:
         raise ValueError(f"'n_features' must be that of the coefficients, {width}, got {n!r:.40}")
     costs = noise = None
     if top["feature_costs"] is not None:
-        costs = check_costs(_numbers(top, "feature_costs", n, finite=False), n)
+        square = np.ndim(top["feature_costs"]) == 2
+        costs = _numbers(top, "feature_costs", *(n, n) if square else (n,), finite=square)
+        stated = check_cost_matrix(costs, n, top["norm"], domains=False) if square else None
+        costs = check_costs(costs, n) if stated is None else stated
     encoding = _parse_encoding(top, n)
     classes = _checked_classes(top["classes"])
     K = () if len(classes) == 2 else (len(classes),)

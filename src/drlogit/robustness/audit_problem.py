@@ -33,7 +33,7 @@ from ..problem.label_costs import (
     own_kappa,
 )
 from ..problem.norms import Norm, get_norm
-from ..problem.parameters import check_costs, check_epsilon, check_kappa
+from ..problem.parameters import check_cost_matrix, check_costs, check_epsilon, check_kappa
 from ..problem.problem import Problem, ground_cost
 from ..problem.result import Result
 from ..problem.transport import Ball, TransportCost
@@ -94,6 +94,10 @@ def audit_problem(
         rows, transport, measured.costs, np.inf, declared, measured.names,
         for_numbers=linear.several,
     )  # fmt: skip
+    if measured.matrix is not None:
+        domains = cost.domains is not None
+        check_cost_matrix(measured.matrix, n_features, transport.name, domains or linear.several)
+        cost = replace(cost, matrix=measured.matrix)
     problem = Problem(rows, epsilon, cost, fit_intercept=True)
     as_given = not linear.several or problem.domains is None
     if not as_given:
@@ -174,6 +178,12 @@ def _in_ball(
     else:
         of_fit = with_the([word for word in own if word not in said], "of the fit")
         measured = replace(measured, space=measured.space + of_fit + with_the(said, "given"))
+    matrix = measured.costs if costs is None else costs
+    if not isinstance(matrix, str) and np.ndim(matrix) == 2:
+        # Costs by column are those of moves of the column alone.
+        matrix = check_cost_matrix(matrix, n_features, "l2", domains=False)
+        measured = replace(measured, costs=np.sqrt(np.diagonal(matrix)), matrix=matrix)
+        costs = None
     names = measured.names or list(range(n_features))
     if encoding is not None:
         names = [column.name for column in encoding.columns]

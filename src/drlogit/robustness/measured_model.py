@@ -54,6 +54,7 @@ class MeasuredModel:
     columns: Sequence[Column] = ()
     bounds_from_rows: bool = False
     positions: tuple[FloatArray | None, ...] = ()
+    matrix: FloatArray | None = None  # of costs
 
     @cached_property
     def features(self) -> tuple[Feature, ...]:

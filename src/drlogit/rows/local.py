@@ -113,6 +113,17 @@ class LocalRows(Rows):
         rows.__dict__.pop("totals", None)
         return rows
 
+    def turned(self, factor: FloatArray) -> LocalRows:
+        """The same samples with features ``x·factor``, as a dense copy; ``shift`` came before."""
+        rows = copy(self)
+        rows.blocks = tuple(
+            block.changed(X=np.asarray(block.X[:] @ factor, dtype=np.float64))
+            for block in self.blocks
+        )
+        for known in ("totals", "compact"):
+            rows.__dict__.pop(known, None)
+        return rows
+
     def with_trust(self, trust: Any) -> LocalRows:
         """The same samples, whose labels cost these multiples of κ to flip."""
         rows, parts = copy(self), zip(self.blocks, trust, strict=True)

@@ -25,7 +25,18 @@ from ..problem.parameters import ADMITTED
 from ..problem.proof import BrokenProofError
 from ..rows.arrays import FloatArray
 from ..rows.chunks import in_memory
-from .rounding import DOWN, TINY, UP, Enclosed, EnclosedSum, entropy, exact_sum, gamma, norm_of
+from .rounding import (
+    DOWN,
+    TINY,
+    UP,
+    Enclosed,
+    EnclosedSum,
+    entropy,
+    exact_sum,
+    gamma,
+    matrix_norm,
+    norm_of,
+)
 from .samples import SamplesInBall
 
 #: What rounding of means and deviations can make of the class of models.
@@ -98,6 +109,9 @@ def lower_bound(samples: SamplesInBall, point: DualPoint) -> float:
     at_means, charge = charged(samples, columns, constant)
     with np.errstate(over="ignore"):
         inside = at_means.size[samples.in_norm] * samples.costs[samples.in_norm]
+        used = norm_of(samples.norm, inside)
+    if samples.matrix is not None and samples.epsilon > 0.0:
+        used = matrix_norm(samples.matrix, at_means)
     high, none = sums.part(slice(n, n + n_groups)), sums.part(slice(n + n_groups, None))
     none = none if samples.offset else none.minus(1.0, constant)
     for g, group in enumerate(domain.groups):
@@ -107,7 +121,7 @@ def lower_bound(samples: SamplesInBall, point: DualPoint) -> float:
         charge += max(float(upwards + high.upper[g]), 0.0) * UP
     entropies = exact_sum(own * entropy(s)) + exact_sum(mass * entropy(moves.s))
     spent = exact_sum(mass * costs) * (1.0 + gamma(domain.n_items + 8)) * UP
-    return proven(samples, entropies, charge, norm_of(samples.norm, inside) + spent)
+    return proven(samples, entropies, charge, used + spent)
 
 
 def constant_of(r: FloatArray, size: FloatArray, roundings: int) -> Enclosed:

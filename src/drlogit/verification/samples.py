@@ -125,6 +125,7 @@ class SamplesInBall:
     fit_intercept: bool
     groups: tuple[IndexArray, ...]  # columns of categories, also of those that cannot change
     constant: IndexArray  # without an intercept, a group that has a 1 in every row; or empty
+    matrix: FloatArray | None = None  # of costs, in place of those of features
 
     @cached_property
     def total_weight(self) -> float:
@@ -220,7 +221,9 @@ def samples_of(
     ``BrokenProofError`` for the first sample with weight that is not within the domain.
     """
     n_features = shape_of(X)[1]
-    costs = np.ones(n_features) if ball.feature_costs is None else ball.feature_costs.copy()
+    matrix = ball.feature_costs if np.ndim(ball.feature_costs) == 2 else None  # type: ignore[arg-type]
+    stated = ball.feature_costs if matrix is None else None
+    costs = np.ones(n_features) if stated is None else stated.copy()
     lower = np.full(n_features, -np.inf) if ball.lower is None else ball.lower
     upper = np.full(n_features, np.inf) if ball.upper is None else ball.upper
     bounded = np.flatnonzero(np.isfinite(lower) & np.isfinite(upper))
@@ -267,5 +270,5 @@ def samples_of(
     costs[domain.grouped] = costs[bounded] = np.inf
     return SamplesInBall(
         X, signs, weights, ball.epsilon, ball.norm, costs, label_costs, domain, ball.fit_intercept,
-        groups, constant,
+        groups, constant, matrix,
     )  # fmt: skip

@@ -27,7 +27,18 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..rows.arrays import FloatArray
-from .rounding import DOWN, TINY, UNIT, UP, Enclosed, exact_sum, gamma, log_loss, norm_of
+from .rounding import (
+    DOWN,
+    TINY,
+    UNIT,
+    UP,
+    Enclosed,
+    dual_matrix_norm,
+    exact_sum,
+    gamma,
+    log_loss,
+    norm_of,
+)
 from .samples import Domain, SamplesInBall
 
 
@@ -57,6 +68,9 @@ def lambda_and_price(
         return math.inf, 0.0
     dual_norm = {"l1": "linf", "linf": "l1", "l2": "l2"}[samples.norm]
     for step in steps:
+        if samples.matrix is not None:
+            lam = max(lam, dual_matrix_norm(samples.matrix, step))
+            continue
         sizes = np.abs(step) * (1.0 + 4.0 * UNIT) / samples.costs[samples.in_norm] * UP
         lam = max(lam, norm_of(dual_norm, sizes))
     return lam, samples.epsilon * lam
