@@ -178,11 +178,11 @@ def _in_ball(
     else:
         of_fit = with_the([word for word in own if word not in said], "of the fit")
         measured = replace(measured, space=measured.space + of_fit + with_the(said, "given"))
-    matrix = measured.costs if costs is None else costs
-    if not isinstance(matrix, str) and np.ndim(matrix) == 2:
-        # Costs by column are those of moves of the column alone.
-        matrix = check_cost_matrix(matrix, n_features, "l2", domains=False)
-        measured = replace(measured, costs=np.sqrt(np.diagonal(matrix)), matrix=matrix)
+    together = check_cost_matrix(
+        measured.costs if costs is None else costs, n_features, "l2", domains=False
+    )
+    if together is not None:  # costs by column are then those of moves of the column alone
+        measured = replace(measured, costs=np.sqrt(np.diagonal(together)), matrix=together)
         costs = None
     names = measured.names or list(range(n_features))
     if encoding is not None:

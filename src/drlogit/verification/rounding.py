@@ -139,7 +139,7 @@ def dual_matrix_norm(matrix: FloatArray, vector: FloatArray) -> float:
     """At least ``√(vᵀM⁻¹v)``; infinite if rounding hides how far M is from singular.
 
     With ``v = Mx + r`` it is at most ``√(xᵀMx) + ‖r‖ / √μ``, where μ is no more than the least
-    eigenvalue of M.  As ``M - δI`` has a Cholesky factor in floating point, μ is δ less the rounding
+    eigenvalue of M.  As ``M - δI`` has a Cholesky factor in doubles, μ is δ less the rounding
     of that factor (Rump 2006).
     """
     n = vector.size
