@@ -113,6 +113,10 @@ def test_estimators_files_and_audits(tmp_path):
     assert drlogit.worst_case_loss(again, frame, y, epsilon=0.1, kappa=1.0) == pytest.approx(
         model.worst_case_loss_, abs=1e-9
     )
+    later = frame + 0.3
+    found = drlogit.shift(again, frame, y, later, y)
+    moved = np.full(len(names), 0.3)
+    assert found.least_distance <= math.sqrt(moved @ case["feature_costs"] @ moved) + 1e-9
     report = drlogit.audit(again, frame, y)
     report.to_html(tmp_path / "page.html")
     assert drlogit.allowances(model)
