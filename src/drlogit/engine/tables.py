@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ..dual._certificate import FREE, IN_NORM, Coordinates
 from ..dual.certify import certify, dual_point_of_pieces, pieces_of_dual_point
 from ..dual.pieces import PieceCoordinates, PieceMasses
-from ..problem.category_codes import category_codes
+from ..problem.category_codes import codes_of
 from ..problem.domains import Domains, items_of
 from ..problem.label_costs import within_reach
 from ..problem.norms import Norm
@@ -171,7 +171,7 @@ class TableLayout:
         count as the last, in an ordered group as the first.
         """
         own, n = items_of(block, self.domains), self.domains.n_unordered
-        now = np.hstack([own.now, category_codes(block.X, self.domains.held).now])
+        now = np.hstack([own.now, codes_of(block, self.domains.held)])
         codes = np.where(now < 0, -1, self.coordinate[now])
         codes[:, :n] = np.where(now[:, :n] < 0, self.first[1:] - 1, codes[:, :n])
         return codes, np.maximum(own.levels, 0)

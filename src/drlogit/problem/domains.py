@@ -271,11 +271,11 @@ def _table(block: Block, _: None, domains: Domains) -> tuple[ItemTable, tuple[()
 
 def items_of(block: Block, domains: Domains) -> ItemTable:
     """What a block keeps of its samples: made once."""
-    from .category_codes import category_codes  # compiled: imported only when needed
+    from .category_codes import codes_of  # compiled: imported only when needed
 
     kept = block.kept.get("items")
     if kept is None or kept[0] is not domains:
-        now = category_codes(block.X, domains.groups).now
+        now = codes_of(block, domains.groups)
         values = np.ascontiguousarray(dense_columns(block.X, domains.bounded))
         level_of = np.full(block.X.shape[1] + 1, -1, dtype=np.int32)  # the last is that of "none"
         level_of[domains.level_columns] = np.arange(domains.level_columns.size)
@@ -516,6 +516,8 @@ def _check_rows(
     from .category_codes import category_codes  # compiled: imported only when needed
 
     codes = category_codes(block.X, declared.groups)
+    own = enumerate(declared.groups)
+    block.kept["codes"] = {group.tobytes(): codes.now[:, k] for k, group in own}
     for i in np.flatnonzero(codes.wrong >= 0)[:1]:
         j = int(codes.wrong[i])
         raise ValueError(
