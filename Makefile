@@ -9,6 +9,7 @@
 #   make docs     the documentation, in build/docs; warnings are errors
 #   make dist     wheel and sdist, in dist, the wheel tried in an environment of its own
 #   make oldest   the tests with the oldest versions of everything that pyproject.toml allows
+#   make mutants  break a line of kernels, bounds or verification at a time: which do tests notice?
 #   make checked  the numerical tests with every index in compiled loops checked
 #   make sanitized  the numerical tests with the compiler's address sanitiser (gcc or clang, Linux)
 #   make inplace  the compiled modules beside their sources: PYTHONPATH=src runs what you edit
@@ -33,7 +34,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .NOTPARALLEL:
 .PHONY: help demo test quick everywhere coverage lint format types docs dist oldest reproduce stress clean \
-	checked sanitized inplace
+	checked sanitized inplace mutants
 
 help:
 	@sed -n '/^#/!q;s/^# \{0,1\}//p' Makefile
@@ -63,6 +64,7 @@ coverage: $(VENV)/.test
 lint: $(VENV)/.test
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	@PATH="$(CURDIR)/$(BIN):$$PATH" cython-lint src
 
 format: $(VENV)/.test
 	$(BIN)/ruff check --fix
@@ -91,6 +93,10 @@ oldest: pyproject.toml | $(BIN)/python
 	$(BIN)/uv venv --quiet --clear --python "$$(command -v $(PYTHON))" $(OLDEST)
 	$(BIN)/uv pip install --quiet --python $(OLDEST) --resolution lowest-direct ".[test]"
 	$(OLDEST)/bin/python -m pytest $(PYTEST_ARGS)
+
+# Sixty lines chosen at random, or others: make mutants MUTANTS_ARGS="--module _pair --count 20"
+mutants: inplace $(VENV)/.test
+	@$(BIN)/python tests/mutants.py $(MUTANTS_ARGS)
 
 # A build of its own, beside the sources of the package that is tested.
 checked: $(VENV)/.test

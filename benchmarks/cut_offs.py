@@ -26,7 +26,7 @@ import pandas as pd
 
 import drlogit
 
-from .shifts import CATEGORIES, LABELS, LEAST_ROWS, NUMBERS, parts_of
+from .shift import CATEGORIES, LABELS, LEAST_ROWS, NUMBERS, parts_of
 
 COSTS = {(0, 1): 1.0, (1, 0): 5.0}
 GERMAN = {("bad", "good"): 5.0, ("good", "bad"): 1.0}

@@ -7,6 +7,7 @@ import hashlib
 import os
 import platform
 import re
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -43,16 +44,16 @@ _SOURCES = [
 
 
 @cache
-def source_digest(*without: str) -> str:
+def source_digest(*packages: str) -> str:
     """A digest of the library's code, which changes more often than its version.
 
-    Packages named in ``without`` do not count.  Neither do comments, docstrings, imports and the
-    order of definitions: they do not change what is measured.
+    With ``packages`` only these count; without, all that compute something.  Comments, docstrings,
+    imports and the order of definitions do not count: they do not change what is measured.
     """
     parts = [
         part
         for package, suffix, source in _SOURCES
-        if package not in _NOT_MEASURED + without
+        if (package in packages if packages else package not in _NOT_MEASURED)
         for part in (_statements(source) if suffix == ".py" else _lines(source))
     ]
     return hashlib.sha256("\n".join(sorted(parts)).encode()).hexdigest()[:10]
@@ -78,6 +79,17 @@ def _lines(source: str) -> list[str]:
 
 
 @cache
+def commit() -> str | None:
+    """The commit of this checkout, with a ``+`` if the library was edited; None without git."""
+    git = ["git", "-C", str(_ROOT)]
+    with suppress(OSError, subprocess.CalledProcessError):
+        found = subprocess.check_output([*git, "rev-parse", "--short=10", "HEAD"], text=True)
+        edited = subprocess.call([*git, "diff", "--quiet", "HEAD", "--", "."])
+        return found.strip() + "+" * bool(edited)
+    return None
+
+
+@cache
 def environment() -> Row:
     """Versions and processor; nothing that names the machine or its folders."""
     return {
@@ -86,6 +98,7 @@ def environment() -> Row:
         "python": platform.python_version(),
         "drlogit": drlogit.__version__,
         "drlogit_source": source_digest(),
+        "drlogit_commit": commit(),
         **{package.replace("-", "_"): version(package) for package in PACKAGES},
     }
 

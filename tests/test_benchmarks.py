@@ -125,9 +125,9 @@ def test_rows_of_other_code_are_measured_again_and_reported_as_such(
     arguments = ["table1", "--quick", "--out", str(tmp_path)]
     paper.main(arguments)
     # Other code in the package `paper` only: the interior point does not run it.
-    monkeypatch.setattr(rows, "source_digest", lambda *without: str(len(without)))
+    monkeypatch.setattr(rows, "source_digest", lambda *packages: str(len(packages)))
     first = store.read_rows(tmp_path / "rows.jsonl")
-    kept = [{**row, "drlogit_source": "1"} for row in first[:1]] + first[1:]
+    kept = [{**row, "drlogit_source": "5"} for row in first[:1]] + first[1:]
     (tmp_path / "rows.jsonl").write_text("")
     store.append_rows(tmp_path / "rows.jsonl", kept)
     capsys.readouterr()
@@ -137,23 +137,24 @@ def test_rows_of_other_code_are_measured_again_and_reported_as_such(
     again = [row["method"] for row in store.read_rows(tmp_path / "rows.jsonl")[3:]]
     assert again == ["lp-admm-golden", "paper-growing"]
     report = (tmp_path / "report.md").read_text(encoding="utf-8")
-    assert "0 (2 rows), 1 (1 rows)" in report
+    assert "4 (2 rows)" in report
+    assert "5 (1 rows)" in report
 
 
 def test_digest_covers_cython_and_ignores_comments(monkeypatch):
     code = [("engine", ".pyx", "cdef int f():\n    return 1\n"), ("paper", ".py", "x = 1\n")]
 
-    def digest(sources, *without):
+    def digest(sources, *packages):
         environment.source_digest.cache_clear()
         monkeypatch.setattr(environment, "_SOURCES", sources)
-        return environment.source_digest(*without)
+        return environment.source_digest(*packages)
 
-    before, without_paper = digest(code), digest(code, "paper")
+    before, engine = digest(code), digest(code, "engine")
     commented = [("engine", ".pyx", '"""Doc."""\ncdef int f():  # one\n\n    return 1\n'), code[1]]
     assert digest(commented) == before
     assert digest([("engine", ".pyx", "cdef int f():\n    return 2\n"), code[1]]) != before
     assert digest([code[0], ("paper", ".py", "x = 2\n")]) != before
-    assert digest([code[0], ("paper", ".py", "x = 2\n")], "paper") == without_paper
+    assert digest([code[0], ("paper", ".py", "x = 2\n")], "engine") == engine
     monkeypatch.undo()
     environment.source_digest.cache_clear()
     assert any(suffix == ".pyx" for _, suffix, _ in environment._SOURCES)

@@ -5,6 +5,7 @@ Blocks fenced as ``python`` run; ``py`` is for sketches that need files or a clu
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from pathlib import Path
 
@@ -65,3 +66,26 @@ def test_tables_of_evidence_are_those_of_the_rows():
     found = store.read_rows(store.RESULTS / "shift.jsonl")
     for table in (shift.summary, shift.by_table, shift.promises):
         assert table(found) in page
+
+
+def test_the_reference_of_the_command_line_is_current():
+    script = DOCS / "write_command_line.py"
+    spec = importlib.util.spec_from_file_location("write_command_line", script)
+    writer = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(writer)
+    assert writer.PAGE.read_text("utf-8") == writer.page(), f"run python {script.name}"
+
+
+def test_links_between_pages_lead_somewhere():
+    root = DOCS.parent
+    for page in [*PAGES, root / "README.md", root / "CONTRIBUTING.md"]:
+        text = re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.S)
+        for target, _, anchor in re.findall(r"\]\((?!https?:)([\w./-]+)(#([\w-]+))?\)", text):
+            there = page.parent / target
+            if target.startswith("tutorials/"):
+                there = DOCS / "tutorial" / f"{Path(target).name}.py"
+            assert there.exists(), f"{page.name} links to {target}"
+            if anchor and there.suffix == ".md":
+                heads = re.findall(r"^#+ (.*)$", there.read_text("utf-8"), re.M)
+                slugs = {re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in heads}
+                assert anchor in slugs, f"{page.name} links to {target}#{anchor}"

@@ -162,13 +162,14 @@ def circumstances(rows: Rows, tasks: list[Row]) -> str:
     known = [
         f"{key.replace('_', '-')} {value}"
         for key, value in rows.circumstances.items()
-        if key != "drlogit_source" and value is not None
+        if not key.startswith("drlogit_") and value is not None
     ]
     digests = ", ".join(f"{digest} ({n} rows)" for digest, n in rows.digests(tasks).most_common())
     return (
-        f"One thread; {', '.join(known)}.\n\nDigests of the library's Python and Cython code that "
-        f"measured the rows: {digests}. Only the paper's own methods run the package "
-        "`drlogit.paper`; the digests of the other rows leave it out."
+        f"One thread; {', '.join(known)}.\n\nCommits and digests of the library's Python and "
+        f"Cython code that measured the rows: {digests}. A first-order method has the digest "
+        "of the packages `paper`, `rows`, `problem` and `dual`; that of the exact solver has "
+        "`engine` and `fitting` in the place of `paper`."
     )
 
 

@@ -22,10 +22,9 @@ import numpy as np
 import drlogit
 from drlogit.paper.admm import LIPSCHITZ, BetaStep, first_point
 from drlogit.paper.fixed_lambda import FixedLambdaStep
+from drlogit.paper.gradient_methods import pdhg_iteration, subgradient_iteration
 from drlogit.paper.lp_admm import lp_admm_iteration
-from drlogit.paper.pdhg import pdhg_iteration
 from drlogit.paper.standard_admm import standard_admm_iteration
-from drlogit.paper.subgradient import subgradient_iteration
 from drlogit.problem.problem import Problem, build_problem
 
 from ..environment import thread_limits

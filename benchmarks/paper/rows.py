@@ -20,16 +20,22 @@ def task(experiment: str, data: str, method: str, trial: int = 0, limit: float =
     return dict(zip(KEY, (experiment, data, method, trial, limit), strict=True))
 
 
+#: The packages that a method runs.  The paper's methods are certified by ``dual`` and do not run
+#: the engine; the exact solver does not run ``paper``.
+_COMMON = ("dual", "problem", "rows")
+_FIRST_ORDER, _EXACT = ("paper", *_COMMON), ("engine", "fitting", *_COMMON)
+
+
 def code_of(run: Row) -> str:
     """The digest of the code that a task runs.
 
-    Only the paper's own methods run the package ``paper``.  Their names begin with ``lp-admm`` or
-    ``paper``.
+    The names of the paper's own methods begin with ``lp-admm`` or ``paper``.  Clarabel is called
+    from the package ``paper``, too.
     """
-    paper = run["experiment"] in ("figure3", "theory") or run["method"].startswith(
-        ("lp-admm", "paper")
+    first_order = run["experiment"] in ("figure3", "theory") or run["method"].startswith(
+        ("lp-admm", "paper", "clarabel")
     )
-    return source_digest() if paper else source_digest("paper")
+    return source_digest(*(_FIRST_ORDER if first_order else _EXACT))
 
 
 class Rows:
@@ -78,8 +84,11 @@ class Rows:
         return row
 
     def digests(self, tasks: Sequence[Row]) -> Counter[str]:
-        """How many rows of some tasks were measured with which code."""
-        return Counter(row["drlogit_source"] for row in self.of(tasks))
+        """How many rows of some tasks were measured with which code: commit and digest."""
+        return Counter(
+            f"{row.get('drlogit_commit') or 'unknown'}: {row['drlogit_source']}"
+            for row in self.of(tasks)
+        )
 
     def stale(self, tasks: Sequence[Row]) -> int:
         """How many rows of some tasks were measured with other code than is installed now."""

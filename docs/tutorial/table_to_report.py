@@ -54,7 +54,7 @@ print(f"{worst:.4f} nats in the worst case; no linear model is below {worst - ga
 # %%
 # The coefficients, relative to the average patient:
 
-model.coefficient_table()[["column", "level", "coefficient"]].round(2)
+model.coefficient_table()[["column", "level", "coefficient", "odds_ratio"]].round(2)
 
 # %%
 # The report
@@ -143,15 +143,9 @@ drlogit.save_model(model, "model.json")
 model.save_proof("proof.npz", X, y)
 
 # %%
-# And the paragraph for a reviewer (:doc:`more of that </reviewer>`):
+# A report on rows that the model has not seen writes the paragraph for a reviewer, and a model card
+# (``reviewed.to_card("card.md")``, :doc:`more of that </guarantee>`):
 
-paragraph = (
-    f"The model was fitted to {len(X)} patients by distributionally robust logistic regression "
-    f"(drlogit {drlogit.__version__}). It tolerates that {'; '.join(drlogit.allowances(model))}. "
-    f"On {promise.n} patients of the same hospital that it had not seen, the log-loss was "
-    f"{promise.mean_loss:.2f} and the error {promise.mean_error:.0%}. With "
-    f"{promise.confidence:.0%} confidence, the expected log-loss is at most {promise.loss:.2f} and "
-    f"the error at most {promise.error:.0%} in the population of these patients and in every one "
-    f"within the stated tolerances of it."
-)
-print(textwrap.fill(paragraph, 90))
+unseen_rows = X_unseen, y_unseen
+reviewed = drlogit.audit({"robust": model}, *unseen_rows, groups="sex", holdout=unseen_rows)
+print(textwrap.fill(reviewed.to_paragraph(), 90))

@@ -28,19 +28,15 @@ if TYPE_CHECKING:
     from .problem.dual_point import DualPoint
     from .problem.result import Result, Status, Trace
     from .report.audits import Audit, audit
+    from .robustness.bootstrap import Bootstrap, bootstrap
+    from .robustness.breaking_point import BreakingPoint, breaking_point
     from .robustness.guarantees import Guarantee, guarantee
     from .robustness.metric_promises import MetricPromise
     from .robustness.misclassification import MisclassificationBounds, misclassification_bounds
     from .robustness.parts import PartsPromise, RadiusFromParts, radius_from_parts
     from .robustness.shifts import Shift, shift
     from .robustness.thresholds import ThresholdChoice, choose_threshold
-    from .robustness.worst_case import (
-        BreakingPoint,
-        WorstCase,
-        breaking_point,
-        worst_case,
-        worst_case_loss,
-    )
+    from .robustness.worst_case import WorstCase, worst_case, worst_case_loss
     from .robustness.worst_distribution import WorstCaseDistribution, worst_case_distribution
     from .verification.verifying import Verification, verify
 
@@ -48,6 +44,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Audit",
+    "Bootstrap",
     "BreakingPoint",
     "DRLogisticRegression",
     "DRLogisticRegressionCV",
@@ -71,6 +68,7 @@ __all__ = [
     "__version__",
     "allowances",
     "audit",
+    "bootstrap",
     "breaking_point",
     "choose_threshold",
     "datasets",
@@ -107,13 +105,15 @@ _HOMES = {
     "problem.dual_point": "DualPoint",
     "problem.result": "Result Status Trace",
     "report.audits": "Audit audit",
+    "robustness.bootstrap": "Bootstrap bootstrap",
     "robustness.guarantees": "Guarantee guarantee",
     "robustness.misclassification": "MisclassificationBounds misclassification_bounds",
     "robustness.parts": "PartsPromise RadiusFromParts radius_from_parts",
     "robustness.shifts": "Shift shift",
     "robustness.metric_promises": "MetricPromise",
     "robustness.thresholds": "ThresholdChoice choose_threshold",
-    "robustness.worst_case": "BreakingPoint WorstCase breaking_point worst_case worst_case_loss",
+    "robustness.breaking_point": "BreakingPoint breaking_point",
+    "robustness.worst_case": "WorstCase worst_case worst_case_loss",
     "robustness.worst_distribution": "WorstCaseDistribution worst_case_distribution",
     "verification.verifying": "Verification verify",
 }

@@ -53,7 +53,7 @@ def test_text_is_a_category_and_said_once(folder, capsys):
     code, found, err = run("fit table.csv --target income -o model.json", capsys)
     assert code == cli.DONE
     assert "taken as categories: job (3 levels), member (2 levels)" in err
-    assert "column 'name' is left out, as it tells rows apart" in err
+    assert "column 'name' is ignored because it looks like a row identifier" in err
     assert found["n_features"] == 4
     model = load_model("model.json")
     assert model.encoding_.names[1:4] == ["job=clerk", "job=cook", "job=none"]
@@ -101,7 +101,7 @@ def test_text_that_is_numbers_is_named_and_read(folder, capsys):
     assert "name it in numbers (--numbers" in run("fit t.csv --target income", capsys)[2]
     read = "--numbers code,age --missing median --standardize"
     _, _, err = run(f"fit t.csv --target income {read} -o m.json", capsys)
-    assert "12 texts of column 'age' are no numbers" in err
+    assert "12 texts of column 'age' are not numbers" in err
     model = load_model("m.json")
     served = table.assign(
         code=numbers_in_text(table.code), age=pd.to_numeric(table.age, errors="coerce")

@@ -57,4 +57,4 @@ def test_a_shift_as_json_and_without_labels(folder, capsys):
 
 def test_a_page_never_replaces_the_data(folder, capsys):
     assert run("shift m.json old.csv new.csv -o new.csv") == 1
-    assert "would overwrite what it is made from" in capsys.readouterr().err
+    assert "would overwrite an input file" in capsys.readouterr().err

@@ -83,7 +83,7 @@ def test_a_threshold_of_the_positive_class_finds_it(run):
     for wrong in ("0", "1.5"):
         code, _, said = run(f"predict model.json table.csv --threshold {wrong}")
         assert code == cli.BAD_INPUT
-        assert "--threshold must lie between 0 and 1" in said
+        assert "--threshold must be between 0 and 1" in said
 
 
 def test_the_positive_class_is_named(run):
@@ -98,7 +98,7 @@ def test_the_positive_class_is_named(run):
     )
     np.testing.assert_allclose(ours, 1.0 - others, atol=1e-6)
     code, _, said = run("fit table.csv --standardize --positive sick")
-    assert (code, "'sick' is no label" in said) == (cli.BAD_INPUT, True)
+    assert (code, "has no label 'sick'" in said) == (cli.BAD_INPUT, True)
     paths = [
         json.loads(run(f"path table.csv --standardize --epsilons 0.05 --json {more}")[1])["radii"]
         for more in ("", "--positive ill")
@@ -119,7 +119,7 @@ def test_tolerances_and_what_they_state_exclude_each_other(others, run):
     code, _, said = run(f"fit table.csv --tolerate labels=0.03 {others}")
     assert code == cli.BAD_INPUT
     option = others.split()[0]
-    assert f"--tolerate states epsilon, kappa and all costs, and so does {option}:" in said
+    assert f"--tolerate determines epsilon, kappa and all costs, so it excludes {option}:" in said
 
 
 def test_folds_in_the_order_of_the_file(run):
@@ -135,7 +135,7 @@ def test_folds_in_the_order_of_the_file(run):
     for name, more in (("sorted", ""), ("sorted", "--shuffle"), ("mixed", "")):
         _, out, said = run(f"{command.format(name)} {more}")
         found[name + more] = json.loads(out)["score"]
-        told = "are in the order of 'place', and folds are cut in the order of the rows" in said
+        told = "are sorted by 'place', and folds follow the order of the rows" in said
         assert told == ((name, more) == ("sorted", ""))
     assert found["sorted"] < found["sorted--shuffle"] - 0.1
     assert found["mixed"] == pytest.approx(found["sorted--shuffle"], abs=0.05)
@@ -145,9 +145,9 @@ def test_folds_in_the_order_of_the_file(run):
     ]
     assert scores[0] == scores[1] != scores[2]
     TABLE.sort_values("state").to_csv("labels.csv", index=False)
-    assert "are in the order of 'state'" in run(f"{command.format('labels')}")[2]
+    assert "are sorted by 'state'" in run(f"{command.format('labels')}")[2]
     TABLE.sort_values("age").to_csv("age.csv", index=False)
-    assert "are in the order of 'age'" in run(f"{command.format('age')}")[2]
+    assert "are sorted by 'age'" in run(f"{command.format('age')}")[2]
 
 
 # --- other files ----------------------------------------------------------------------------
@@ -158,9 +158,9 @@ def test_decimal_commas_and_other_encodings(run):
         "europe.csv", sep=";", decimal=",", index=False, encoding="latin1"
     )
     code, _, said = run("fit europe.csv -o model.json")
-    assert (code, "say which with --encoding latin1" in said) == (cli.BAD_INPUT, True)
+    assert (code, "name the encoding with --encoding latin1" in said) == (cli.BAD_INPUT, True)
     code, _, said = run("fit europe.csv --encoding latin1 -o model.json")
-    assert (code, "say --decimal ," in said) == (cli.BAD_INPUT, True)
+    assert (code, "state --decimal ," in said) == (cli.BAD_INPUT, True)
     read = "--encoding latin1 --decimal ,"
     _, out, _ = run(f"fit europe.csv {read} --standardize -o model.json --json")
     _, plain, _ = run("fit table.csv --standardize --json")
@@ -271,4 +271,4 @@ def test_rows_unlike_training_are_told_once(run):
     TABLE.assign(age=12.0 * TABLE.age).to_csv("months.csv", index=False)
     for command in ("predict", "evaluate", "guarantee", "audit"):
         said = run(f"{command} model.json months.csv")[2]
-        assert said.count("far outside the range of training in column 'age'") == 1
+        assert said.count("far outside the range of the training data in column 'age'") == 1

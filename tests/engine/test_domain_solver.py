@@ -256,12 +256,17 @@ def test_no_dual_point_whatsoever_gives_a_bound_above_the_optimum(seed):
     case, best = fitted(seed)
     problem = build_problem(**case)
     rng = np.random.default_rng(seed)
-    n_items = problem.domains.n_groups + 2 * problem.domains.bounded.size
+    domains, places = problem.domains, np.arange(problem.domains.n_items)
+    ends = domains.n_unordered + np.cumsum([0, *(at.size for at in domains.positions)])
     for spread in (1e-9, 1e-3, 1.0):
 
         def guess(block, _, spread=spread):
             own = np.repeat(np.arange(block.y.size), 3)
-            items = np.packbits(rng.random((own.size, n_items)) < 0.3, axis=1)
+            moved = rng.random((own.size, places.size)) < 0.3
+            for first, last in itertools.pairwise(ends):  # one level of an ordered group at most
+                level = moved[:, first:last].argmax(axis=1) + first
+                moved[:, first:last] &= places[first:last] == level[:, None]
+            items = np.packbits(moved, axis=1)
             flipped = (rng.random(own.size) < 0.3) & math.isfinite(problem.kappa)
             q = rng.random(own.size) ** 5
             s = 0.5 + spread * (rng.random(q.size) - 0.5)

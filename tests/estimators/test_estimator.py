@@ -240,7 +240,7 @@ def test_constant_model_is_explained(cancer):
     X, y = cancer
     limit = drlogit.epsilon_max(X, y, kappa=1.0)
     for epsilon in (1.0, 1.0001 * limit):
-        said = f"is constant: epsilon={epsilon:.4g} is at or above epsilon_max "
+        said = f"is constant: epsilon={epsilon:.4g} is at least epsilon_max "
         with pytest.warns(UserWarning, match=said):
             DRLogisticRegression(epsilon=epsilon, kappa=1.0).fit(X, y)
     DRLogisticRegression(epsilon=0.9 * limit, kappa=1.0).fit(X, y)  # no warning

@@ -107,7 +107,7 @@ def test_noise_of_several_classes():
 @pytest.mark.parametrize(
     ("noise", "said"),
     [
-        (1.0, "from 0 to below 1"),
+        (1.0, "a rate in"),
         ({"odd": 0.1}, "rates of the labels"),
         (0.5, "say something"),
         ([[0.5, 0.5, 0.0]] * 3, "a row for each"),

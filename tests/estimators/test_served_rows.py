@@ -34,7 +34,7 @@ def test_other_units_are_noticed(kind, numbers_only, tmp_path):
     frame = FRAME[["age", "income"]] if numbers_only else FRAME
     model = fitted(kind(frame))
     save_model(model, tmp_path / "m.json")
-    said = r"far outside the range of training in column 'age' \(60 of 60 rows, such as .*units"
+    said = r"the range of the training data in column 'age' \(60 of 60 rows, such as .*units"
     for each in (model, load_model(tmp_path / "m.json")):
         with pytest.warns(UserWarning, match=said):
             each.predict(kind(frame.assign(age=12.0 * frame.age)))
@@ -50,7 +50,7 @@ def test_a_constant_column_and_matrices_have_no_range():
     mixed = FRAME.assign(code="x").to_numpy()  # an array of objects, of which some are levels
     levels = fitted(mixed, categorical_features=[2, 3])
     mixed[:, 3] = "new"
-    with pytest.warns(UserWarning, match="most of column 3 .* levels that training did not show"):
+    with pytest.warns(UserWarning, match="unknown levels in column 3"):
         levels.predict(mixed)
     numbers = FRAME[["age", "income"]].to_numpy()
     assert fitted(numbers).columns_seen_ is None
@@ -73,7 +73,9 @@ def test_a_row_without_any_value_is_noticed():
     model = fitted(HOLES, missing="median")
     rows = HOLES.copy()
     rows.loc[[4, 9]] = [np.nan, np.nan, None]
-    with pytest.warns(UserWarning, match="2 of 60 rows have no value in any column, .* row 5"):
+    with pytest.warns(
+        UserWarning, match="2 of 60 rows have no value in any column .the first is row 5"
+    ):
         model.predict(rows)
 
 
@@ -116,7 +118,7 @@ def test_text_that_holds_numbers(spelling, tmp_path):
     np.testing.assert_allclose(
         load_model(tmp_path / "m.json").predict_proba(table), expected, atol=1e-9
     )
-    with pytest.raises(ValueError, match="read no numbers in text, such as those of column 'inc"):
+    with pytest.raises(ValueError, match="reads text as numbers"):
         model.to_sklearn()
 
 
@@ -124,12 +126,14 @@ def test_words_among_numbers_are_missing():
     table = FRAME.assign(income=["unknown", "?", *TEXTS["plain commas"][2:]])
     with pytest.raises(ValueError, match=r"numbers are missing \(NaN\) in column 'income'"):
         fitted(table, numbers=["income"])
-    with pytest.warns(UserWarning, match="1 texts of column 'income' are no numbers.*'unknown'"):
+    with pytest.warns(UserWarning, match="1 texts of column 'income' are not numbers.*'unknown'"):
         model = fitted(table, numbers=["income"], missing="median")
     assert model.encoding_.columns[1].decimal == ","
     with pytest.raises(ValueError, match="numbers names the column 'wage', but X has"):
         fitted(numbers=["wage"])
-    with pytest.raises(ValueError, match="column 'job' is in numbers and categorical_features"):
+    with pytest.raises(
+        ValueError, match="column 'job' is named in both numbers and categorical_features"
+    ):
         fitted(numbers=["job"], categorical_features=["job"])
     with pytest.raises(ValueError, match="numbers must be a list of names or positions"):
         fitted(numbers="income")

@@ -95,9 +95,23 @@ def test_levels_count_from_the_average_sample():
     average = sum(
         share * fitted.decision_function(frame) for share, frame in zip(shares, there, strict=True)
     )
-    with pytest.warns(UserWarning, match="most of column 'job'"):
+    with pytest.warns(UserWarning, match="unknown levels in column 'job'"):
         assert np.allclose(fitted.decision_function(new), average, rtol=0.0, atol=1e-12)
     assert table["age", None] == fitted.coef_[0, 0]
+
+
+def test_the_table_of_coefficients_has_intercept_and_odds_ratios():
+    fitted = model().fit(FRAME, Y)
+    table = fitted.coefficient_table()
+    assert table.iloc[0, :2].tolist() == ["(intercept)", None]
+    assert table["coefficient"][0] == fitted.intercept_[0]
+    assert np.isinf(table["cost"][0])
+    assert table["odds_ratio"].to_numpy() == pytest.approx(np.exp(table["coefficient"].to_numpy()))
+    without = model(fit_intercept=False).fit(FRAME, Y).coefficient_table()
+    assert without["column"].tolist() == table["column"].tolist()[1:]
+    several = model().fit(FRAME, np.arange(N) % 3).coefficient_table()
+    assert (several["column"] == "(intercept)").sum() == 3
+    assert "odds_ratio" not in several
 
 
 def test_missing_numbers():
@@ -161,8 +175,10 @@ def test_units_that_differ_much_get_one_line_of_advice():
             estimator.fit(UNITS, Y)
         assert [str(each.message) for each in caught] == [
             "columns 'wealth', 'income' vary more than 1e+03 times as much as other columns, and "
-            "epsilon is in their units: feature_costs='std' (--standardize on the command line) "
-            "measures in standard deviations; feature_costs={} keeps the units."
+            "epsilon is measured in the units of the columns. To measure in standard deviations, "
+            "use feature_costs='std' (--standardize on the command line); feature_costs={} keeps "
+            "the units "
+            "and silences this warning."
         ]
         assert caught[0].filename == __file__
     for quiet in (model(feature_costs="std"), model(feature_costs={}), DRLogisticRegression(0.0)):
@@ -193,7 +209,7 @@ LEARNT = {
 }  # fmt: skip
 
 
-@pytest.mark.filterwarnings("ignore:numbers lie far outside:UserWarning")
+@pytest.mark.filterwarnings("ignore:numbers are far outside:UserWarning")
 @pytest.mark.parametrize("kind", LEARNT)
 def test_what_is_learnt_is_learnt_from_the_training_part_of_a_fold(kind):
     X, options = LEARNT[kind]
@@ -239,13 +255,13 @@ def test_columns_that_are_neither():
             model().fit(FRAME.assign(d=column), Y)
     with pytest.raises(ValueError, match="column 'd' must hold"):
         model().fit(pl.from_pandas(FRAME).with_columns(d=pl.date(2020, 1, 1)), Y)
-    with pytest.raises(ValueError, match="categorical_features is for data frames and dense"):
+    with pytest.raises(ValueError, match="categorical_features needs a data frame or a dense"):
         model(categorical_features=[0]).fit(sp.csr_array(by_hand()), Y)
-    with pytest.raises(TypeError, match=r"LazyFrame of polars: collect\(\) it"):
+    with pytest.raises(TypeError, match=r"polars LazyFrame: pass X.collect\(\)"):
         model().fit(pl.from_pandas(FRAME).lazy(), Y)
     for frame in (FRAME, FRAME[["age", "children"]]):
         twice = pd.concat([frame, frame[["age"]]], axis=1)
-        with pytest.raises(ValueError, match="columns of distinct names, got 'age' more than once"):
+        with pytest.raises(ValueError, match="distinct column names, got 'age' more than once"):
             model().fit(twice, Y)
     with pytest.raises(ValueError, match="at least one row"):
         model().fit(FRAME[:0], Y[:0])
@@ -253,7 +269,7 @@ def test_columns_that_are_neither():
         model().fit(FRAME, Y).predict(FRAME.rename(columns={"age": "years"}))
     with pytest.raises(ValueError, match="'age' must hold numbers, or be one of categorical_feat"):
         model().fit(FRAME, Y).predict(FRAME.assign(age=FRAME.job))
-    with pytest.raises(ValueError, match="X must be a table as in training, got csr"):
+    with pytest.raises(ValueError, match="X must be a table, as in the fit, got csr"):
         model().fit(FRAME, Y).predict(sp.csr_array(by_hand()))
 
 
@@ -262,7 +278,7 @@ def test_columns_that_are_neither():
 
 def test_a_column_without_any_value_is_left_out():
     empty = FRAME.assign(tbg=np.nan)
-    with pytest.warns(UserWarning, match="column 'tbg' is left out, as it has no value") as told:
+    with pytest.warns(UserWarning, match="column 'tbg' is ignored because all its values") as told:
         fitted = model(missing="median", bounds={"tbg": (0, 1)}).fit(empty, Y)
     assert len(told) == 1
     expected = model(missing="median").fit(FRAME, Y).predict_proba(FRAME)
@@ -273,13 +289,15 @@ def test_a_column_without_any_value_is_left_out():
 
 def test_identifiers_are_left_out():
     named = FRAME.assign(name=[f"passenger {j}" for j in range(N)])
-    with pytest.warns(UserWarning, match=r"'name' is left out, as it tells rows apart \(80 diff"):
+    with pytest.warns(
+        UserWarning, match=r"'name' is ignored because it looks like a row identifier \(80 diff"
+    ):
         fitted = model().fit(named, Y)
     without = model().fit(FRAME, Y)
     assert np.allclose(fitted.predict_proba(named), without.predict_proba(FRAME), atol=1e-6)
     asked = model(categorical_features=["job", "member", "name"]).fit(named, Y)
     assert asked.coef_.shape[1] == without.coef_.shape[1] + N
-    with pytest.raises(ValueError, match="no column left to be a feature: column 'name'"):
+    with pytest.raises(ValueError, match="no usable column: column 'name'"):
         model().fit(named[["name"]], Y)
 
 
@@ -326,7 +344,7 @@ def test_levels_that_are_mostly_unknown_are_told(change):
     fitted = model().fit(FRAME, Y)
     rows = FRAME.assign(**change)
     (name,) = change
-    with pytest.warns(UserWarning, match=f"most of column '{name}' .*did not show"):
+    with pytest.warns(UserWarning, match=f"unknown levels in column '{name}'"):
         fitted.predict(rows)
     some = FRAME.assign(**{name: rows[name].where(FRAME.index % 3 == 0, FRAME[name])})
     fitted.predict(some.astype({name: object}))  # no warning
@@ -351,7 +369,7 @@ def test_a_refit_that_fails_changes_nothing(estimator, monkeypatch):
     assert (fitted.predict_proba(FRAME[["age", "job"]]) == expected).all()
 
 
-@pytest.mark.filterwarnings("ignore:numbers lie far outside:UserWarning")
+@pytest.mark.filterwarnings("ignore:numbers are far outside:UserWarning")
 def test_rows_beyond_the_training_range_leave_the_bounds_of_an_audit():
     fitted = model(bounds="data").fit(FRAME, Y)
     far = FRAME.assign(age=2.0 * FRAME.age)

@@ -66,12 +66,14 @@ def test_many_unpenalised_coefficients_are_named_once():
     X = RNG.normal(size=(60, 8))
     y = X[:, 0] + RNG.logistic(size=60) > 0.0
     costs = np.array([1.0, *[math.inf] * 7])
-    with pytest.warns(UserWarning, match="7 coefficients are not penalised, with 60 samp") as told:
+    with pytest.warns(
+        UserWarning, match="7 coefficients are not penalised, and there are only 60 samp"
+    ) as told:
         DRLogisticRegression(0.1, 1.0, feature_costs=costs).fit(X, y)
     assert len(told) == 1
     assert told[0].filename == __file__
     named = pd.DataFrame(X, columns=list("abcdefgh"))
-    with pytest.warns(UserWarning, match="calls 'b', 'c', 'd', 'e', 'f' and 2 more beyond doubt"):
+    with pytest.warns(UserWarning, match="cost of 'b', 'c', 'd', 'e', 'f' and 2 more is infinite"):
         DRLogisticRegressionCV([0.1], [1.0], cv=2, feature_costs=costs).fit(named, y)
     DRLogisticRegression(0.1, 1.0, feature_costs=[1.0] * 7 + [math.inf]).fit(X, y)  # no warning
 
@@ -104,7 +106,7 @@ def test_in_sentences():
         "up to 2 % of labels may be wrong",
         "numbers may be off on average: age by 0.2",
         "categories may be miscoded: job in 5 %, town in 2.5 %",
-        "beyond doubt: income",
+        "assumed to be exact: income",
         "these are alternatives, not a sum",
     ]
     plain = DRLogisticRegression(0.1, math.inf).fit(FRAME[["age", "income"]], Y)
@@ -115,7 +117,7 @@ def test_in_sentences():
     one = DRLogisticRegression(0.1, math.inf).fit(FRAME[["age"]], Y)
     assert allowances(one) == ["labels are right", "numbers may be off on average: age by 0.1"]
     assert allowances(DRLogisticRegression(0.0).fit(FRAME[["age"]], Y)) == [
-        "epsilon = 0: the data are taken as they are"
+        "epsilon = 0: nothing may be wrong"
     ]
     one_hot = pd.get_dummies(FRAME[["age", "job"]], dtype=float)
     groups = [["job_clerk", "job_cook"]]
@@ -127,11 +129,11 @@ def test_in_sentences():
     ("stated", "message"),
     [
         ({"numbers": math.inf, "categories": math.inf}, "must allow something"),
-        ({"numbers": 0}, "numbers must be a positive number, or inf if it is beyond doubt"),
+        ({"numbers": 0}, "numbers must be a positive number, or inf if it is exact"),
         ({"columns": {"a": "0 std"}}, "must be a positive number, or inf"),
         ({"labels": 1.5}, "labels must be a number from 0 to 1, got 1.5"),
         ({"categories": 2}, "categories must be a positive number up to 1, or inf if it is"),
-        ({"columns": {"a": "two std"}}, "must be like '0.1 std', got 'two std'"),
+        ({"columns": {"a": "two std"}}, "such as '0.1 std', got 'two std'"),
     ],
 )
 def test_what_cannot_be_meant(stated, message):

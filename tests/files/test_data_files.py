@@ -187,14 +187,14 @@ def test_kinds_of_labels(texts, labels, tmp_path):
 
 COMPLAINTS = [
     ("d.csv", "", {}, "d.csv is empty"),
-    ("d.csv", "a,b,y\n", {}, "has a header but no samples"),
+    ("d.csv", "a,b,y\n", {}, "has a header but no rows"),
     ("d.csv", CSV, {"target": "targt"}, "has no column 'targt' (--target): did you mean 'target'?"),
     ("d.csv", CSV, {"features": ("z",)}, "has no column 'z' (feature)"),
-    ("d.csv", CSV, {"drop": ("a", "b", "c")}, "no column left to be a feature"),
+    ("d.csv", CSV, {"drop": ("a", "b", "c")}, "has no feature"),
     ("d.csv", CSV.replace(",-3", ',"2,5"'), {}, "column 'b' holds '2,5': say --decimal , if that"),
     ("d.csv", CSV.replace(",-3", ',"1,012.5"'), {}, "--numbers 'b' if it stands between thousands"),
-    ("d.csv", "a,y\n1,01\n2,1\n3,02\n", {}, "has the labels '01' and '1', which are one number"),
-    ("d.csv", CSV + "1,2,3\n", {}, "found 3 fields in line 6, expected 4"),
+    ("d.csv", "a,y\n1,01\n2,1\n3,02\n", {}, "'01' and '1', which are the same number"),
+    ("d.csv", CSV + "1,2,3\n", {}, "line 6 has 3 fields, expected 4"),
     ("d.csv", CSV.replace("7,1", "7,1,1"), {}, "Expected 4 fields in line 5, saw 5"),
     ("d.csv", CSV.replace("yes", "", 1), {}, "(column 'target'): the label of row 2 is missing"),
     ("d.csv", CSV.replace("a,b", ",b"), {}, "column 1 of"),
@@ -202,11 +202,11 @@ COMPLAINTS = [
     ("d.csv", CSV.replace("a,b", "b,b"), {"weights": "b"}, "has 2 columns named 'b'"),
     ("d.csv", CSV.replace("a", "\xe4").encode("latin-1"), {}, "is not UTF-8 text"),
     ("d.csv.bz2", bz2.compress(CSV.encode())[:-5], {}, "d.csv.bz2 is damaged"),
-    ("d.what", "nothing of the kind\n", {}, "cannot tell what"),
-    ("d.xls", b"\xd0\xcf\x11\xe0" + bytes(600), {}, "d.xls is a spreadsheet, or an archive"),
+    ("d.what", "nothing of the kind\n", {}, "the format of"),
+    ("d.xls", b"\xd0\xcf\x11\xe0" + bytes(600), {}, "d.xls is a spreadsheet or an archive"),
     ("d.svm", "1 2:x\n", {}, "cannot be read as svmlight text"),
-    ("d.svm", svmlight(), {"weights": "w"}, "svmlight text, whose columns are all features"),
-    ("d.svm", svmlight(), {"features": ("1",)}, "svmlight text, whose columns are all features"),
+    ("d.svm", svmlight(), {"weights": "w"}, "svmlight text, whose columns have no names"),
+    ("d.svm", svmlight(), {"features": ("1",)}, "svmlight text, whose columns have no names"),
     ("d.svm", svmlight(), {"n_features": 2}, "n_features was set to 2, but input file contains 3"),
     ("d.svm", svmlight(True), {}, "numbers its columns from 0: say so with --zero-based"),
     ("d.npz", npz(A=X), {}, "has no array 'X' (features); its arrays: A"),
@@ -217,7 +217,7 @@ COMPLAINTS = [
     ("d.npz", npz(X=X, y=[0, 1, np.nan, 1]), {}, "the label of row 3 is missing"),
     ("d.npz", npz(X=X, y=CODES, feature_names=["a"]), {}, "1 feature_names for 3 columns"),
     ("d.parquet", parquet(y=[None, "a", "b", "a"]), {}, "(column 'y'): the label of row 1 is miss"),
-    ("d.parquet", b"PAR1 and nonsense", {}, "d.parquet is damaged, or not what it seems"),
+    ("d.parquet", b"PAR1 and nonsense", {}, "d.parquet cannot be read; it may be damaged"),
 ]  # fmt: skip
 
 

@@ -97,7 +97,9 @@ def test_other_models_are_refused(cancer, tmp_path):
     with pytest.raises(ValueError, match="got LogisticRegression"):
         drlogit.save_model(LogisticRegression().fit(*cancer), tmp_path / "model.json")
     pipeline = make_pipeline(StandardScaler(), DRLogisticRegression()).fit(*cancer)
-    with pytest.raises(ValueError, match="got Pipeline; in place of a StandardScaler, feature_cos"):
+    with pytest.raises(
+        ValueError, match="got Pipeline; in place of a pipeline with StandardScaler"
+    ):
         save_model(pipeline, tmp_path / "model.json")
     with pytest.raises(NotFittedError):
         drlogit.save_model(drlogit.DRLogisticRegression(), tmp_path / "model.json")
@@ -131,12 +133,12 @@ def change(document, path, value):
 
 
 DAMAGE = [
-    (["schema"], "other", "its schema is 'other', wanted 'drlogit-model'"),
+    (["schema"], "other", "its schema is 'other', expected 'drlogit-model'"),
     (["version"], 5, "has version 5 of the model format"),
-    (["n_features"], 5, "'n_features' must be that of the coefficients, (30,), got 5"),
-    (["n_features"], math.inf, "'n_features' must be that of the coefficients, (30,), got inf"),
-    (["n_features"], 1e308, "'n_features' must be that of the coefficients, (30,), got 1e+308"),
-    (["n_features"], True, "'n_features' must be that of the coefficients, (30,), got True"),
+    (["n_features"], 5, "'n_features' must be the number of coefficients, (30,), got 5"),
+    (["n_features"], math.inf, "'n_features' must be the number of coefficients, (30,), got inf"),
+    (["n_features"], 1e308, "'n_features' must be the number of coefficients, (30,), got 1e+308"),
+    (["n_features"], True, "'n_features' must be the number of coefficients, (30,), got True"),
     (["feature_names"], [[1]] * 30, "'feature_names' must be 30 texts, got [[1], [1]"),
     (["fits", 0, "coefficients", 0], 1e308, "'coefficients' must be below 1e+150, got [1e+308"),
     (["fits", 0, "intercept"], -1e308, "'intercept' must be below 1e+150, got -1e+308"),

@@ -215,7 +215,7 @@ def test_an_interrupted_fit_is_fitted_and_the_interrupt_goes_on():
     model._callback = interrupting(2)
     with (
         pytest.warns(ConvergenceWarning, match="was interrupted"),
-        pytest.raises(KeyboardInterrupt, match=r"fitted with the best certified point.* nats"),
+        pytest.raises(KeyboardInterrupt, match=r"keeps the best certified model so far.* nats"),
     ):
         model.fit(X, y)
     assert model.result_.status is Status.INTERRUPTED

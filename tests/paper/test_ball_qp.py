@@ -57,6 +57,7 @@ def radii(H: np.ndarray, c: np.ndarray, norm: str) -> list[float]:
 #: What methods that step along gradients or coordinates do not solve in 10,000 steps.
 BEYOND = {
     "coordinate": ("ill-conditioned",),
+    "coordinate-anderson": ("ill-conditioned",),
     "projected-gradient": ("unscaled", "ill-conditioned"),
     "active-set-cg": ("unscaled",),
 }
@@ -82,7 +83,7 @@ def test_gap_is_small_for_every_solver_and_matrix(norm, name, kind):
 
 
 def test_names_are_checked():
-    with pytest.raises(ValueError, match=r"'secular', 'projected-gradient' for norm 'l2'.*'cg'"):
+    with pytest.raises(ValueError, match=r"'auto', 'projected-gradient' for norm 'l2'.*'cg'"):
         get_inner_solver("cg", NORMS["l2"], matrix_free=False)
     with pytest.raises(ValueError, match="inner must be one of"):
         get_inner_solver("active-set-cg", NORMS["linf"], matrix_free=False)

@@ -13,7 +13,7 @@ import drlogit
 from drlogit.datasets import make_synthetic
 from drlogit.fitting.solving import SUBPROBLEM_SOLVERS
 from drlogit.paper.admm import BetaStep, first_point
-from drlogit.paper.pdhg import pdhg_iteration
+from drlogit.paper.gradient_methods import pdhg_iteration
 from drlogit.paper.standard_admm import semismooth_newton, standard_admm_iteration
 from drlogit.problem.result import Status
 from zoo import FIXED, NORM_NAMES, planted

@@ -112,7 +112,7 @@ def test_iteration_limit_and_callback(search):
     ("option", "message"),
     [
         ({"lambda_search": "bisection"}, "lambda_search must be one of 'derivative', 'golden'"),
-        ({"inner": "secular"}, "inner must be one of"),
+        ({"inner": "simplex"}, "inner must be one of"),
     ],
 )
 def test_options_are_checked(option, message):

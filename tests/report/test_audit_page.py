@@ -316,6 +316,20 @@ def test_a_page_opens_with_what_is_decided_by():
         assert f"{alone.value:.4g}" in shown
         assert f"{alone.gap.value:.4g}" in shown
     assert text.index("cost at threshold") < text.index("log-loss")
-    assert page.index("Decided by cost") < page.index("log-loss")
+    opening = (
+        "Decide for 1 from a probability of 0.1667 on. Costs: a sample that is -1 and is decided"
+    )
+    assert text.index(opening) < text.index("cost at threshold")
+    assert page.index(opening) < page.index("cost at threshold") < page.index("log-loss")
+    decisions = report.data["decisions"]
+    (shown,) = decisions["models"]
+    assert decisions["threshold"] == pytest.approx(1 / 6)
+    fpr = drlogit.worst_case(model, X, y, "fpr", threshold=1 / 6)
+    assert shown["rates"][0] == pytest.approx([fpr.nominal, fpr.low, fpr.high], abs=1e-6)
+    at = int(np.argmin(np.abs(np.array(decisions["thresholds"]) - 0.5)))
+    benefit = drlogit.worst_case(model, X, y, "net_benefit", threshold=decisions["thresholds"][at])
+    assert shown["benefits"][at][1] == pytest.approx(benefit.value, abs=1e-6)
+    assert 'id="benefit-chart"' in page
+    assert 'id="benefit-chart"' not in drlogit.audit(model, X, y).to_html()
     assert "Decided by" not in drlogit.audit(model, X, y).to_html()
     assert report.to_dict()["decided"]["robust"][0]["epsilon"] == 0.0

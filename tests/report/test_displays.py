@@ -70,6 +70,13 @@ def test_robustness_of_one_model_on_given_axes():
         display.plot(ax=axes[0])
 
 
+def test_robustness_of_an_audit_that_is_at_hand():
+    found = drlogit.audit({"plain": PLAIN, "robust": ROBUST}, FRAME, Y)
+    display = drawn(report.RobustnessDisplay.from_audit(found))
+    assert display.report is found
+    np.testing.assert_array_equal(display.lines_[0, 0].get_xdata(), found.epsilons)
+
+
 def test_path():
     display = drawn(
         report.RegularizationPathDisplay.from_path(
@@ -81,7 +88,8 @@ def test_path():
     np.testing.assert_array_equal(display.lines_[2].get_ydata(), display.path.coefs[:, 2])
     largest = np.argsort(-np.abs(display.path.coefs).max(axis=0))[:2]
     assert words(display.ax_) == FRAME.columns[largest].tolist()
-    again = report.RegularizationPathDisplay.from_path(display.path, feature_names=list("abcd"))
+    again = display.path.plot(feature_names=list("abcd"))
+    assert isinstance(again, report.RegularizationPathDisplay)
     assert set(words(drawn(again).ax_)) == set("abcd")
     with pytest.raises(ValueError, match="feature_names must have 4 entries, got 1"):
         report.RegularizationPathDisplay.from_path(display.path, feature_names=["a"])

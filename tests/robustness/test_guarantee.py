@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 import drlogit
 from drlogit import guarantee
-from drlogit.robustness.unseen_rows import approximate_limit, bounded_limit
+from drlogit.robustness.limits import approximate_limit, bounded_limit
 
 COEF, INTERCEPT = np.array([1.5, -1.0, 0.5]), 0.3
 
@@ -286,7 +286,7 @@ def test_out_of_fold_it_speaks_of_models_that_have_not_seen_the_rows():
     assert found.mean_loss == pytest.approx(np.logaddexp(0.0, -y * odds).mean(), abs=1e-9)
     assert found.mean_error == pytest.approx(np.mean(y * odds <= 0.0))
     assert (found.n, found.folds, found.tried, found.exact_loss) == (200, 5, 1, False)
-    assert "about 5 models, on average, each fitted without a fold" in str(found)
+    assert "Averages the 5 cross-validation models, not the final one." in str(found)
     as_it_is = StandardScaler(with_mean=False, with_std=False)
     same = guarantee(make_pipeline(as_it_is, clf).fit(X, y), X, y, cv=splits)
     assert same.loss == pytest.approx(found.loss, abs=1e-9)
@@ -321,7 +321,7 @@ def test_out_of_fold_a_search_allows_for_its_choice(ours):
     assert found.mean_loss == pytest.approx(alone.mean_loss, abs=1e-9)
     assert found.loss > alone.loss
     assert found.error > alone.error
-    assert "choice among 4 candidates by these rows is allowed for" in str(found)
+    assert "Corrected for comparing 4 settings." in str(found)
     # As much confidence as the union over four candidates leaves to each.
     each = guarantee(chosen, X, y, cv=3, confidence=1.0 - 0.05 / 4)
     assert found.loss == pytest.approx(each.loss, abs=1e-9)

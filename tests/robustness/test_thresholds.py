@@ -23,18 +23,34 @@ def fitted():
 
 def test_costs(fitted):
     model, X, y = fitted
-    choice = drlogit.choose_threshold(model, X, y, costs=COSTS)
+    choice = drlogit.choose_threshold(model, X, y, costs=COSTS, epsilon=0.002)
     assert choice.usual == pytest.approx(1.0 / 6.0)
     assert choice.promise.value <= choice.usual_promise.value
     # No promise is better than what is seen, and none is beyond the largest cost.
     assert choice.promise.nominal < choice.promise.value <= 5.0
-    seen = drlogit.worst_case(model, X, y, COSTS, threshold=choice.threshold)
+    seen = drlogit.worst_case(model, X, y, COSTS, threshold=choice.threshold, epsilon=0.002)
     assert choice.promise.value > seen.value
     assert float(choice) == choice.threshold
     text = str(choice)
     assert text.startswith(f"Decide for yes from a probability of {choice.threshold:.4g} on.")
     assert "Assumed: the rows are independent" in text
     assert f"The usual threshold 0.1667 promises at most {choice.usual_promise.value:.4g}" in text
+
+
+@pytest.mark.parametrize(("dear", "always"), [("yes", 0.0), ("no", 1.0)])
+def test_the_same_decision_for_everybody_is_a_candidate(fitted, dear, always):
+    """Within a large radius no threshold promises as much, and the text says so."""
+    model, X, y = fitted
+    cheap = {"yes": "no", "no": "yes"}[dear]
+    costs = {(dear, cheap): 20.0, (cheap, dear): 1.0}
+    choice = drlogit.choose_threshold(model, X, y, costs=costs, epsilon=0.1, kappa=5.0)
+    assert choice.threshold == always
+    assert choice.tpr == 1.0 - always
+    assert str(choice).startswith(f"Decide for {dear} for everybody: ")
+    # The cost is the share of the other label, which the rows have as often as they do.
+    judged = choice.promise.nominal
+    assert judged == pytest.approx(np.mean(y == cheap), abs=0.05)
+    assert judged < choice.promise.value < choice.usual_promise.value
 
 
 @pytest.mark.parametrize(
@@ -92,6 +108,27 @@ def test_limit_of_the_error_is_that_of_the_guarantee(fitted):
     both = drlogit.guarantee(model, X, y, confidence=0.9)
     alone = drlogit.guarantee(model, X, y, metric="error", confidence=0.95)
     assert alone.value == pytest.approx(both.error, abs=1e-9)
+
+
+def test_metrics_of_a_guarantee_out_of_fold_and_by_group(fitted):
+    model, X, y = fitted
+    X, y, group = X[:300], y[:300], np.where(X[:300, 2] > 0, "a", "b")
+    both = drlogit.guarantee(model, X, y, confidence=0.9, cv=3)
+    alone = drlogit.guarantee(model, X, y, metric="error", confidence=0.95, cv=3)
+    assert alone.value == pytest.approx(both.error, abs=1e-9)
+    assert (alone.folds, alone.n, alone.n_price) == (3, 300, 0)
+    assert "Averages the 3 cross-validation models, not the final one." in str(alone)
+    split = drlogit.guarantee(model, X, y, metric=COSTS, groups={"part": group})
+    seen = drlogit.worst_case(model, X, y, COSTS, groups={"part": group})
+    assert [part.group for part in split.groups] == ["part = a", "part = b"]
+    assert sum(part.n for part in split.groups) == split.n == 240
+    for part, there in zip(split.groups, seen.groups, strict=True):
+        assert part.value > there.value
+        assert f"{part.group} ({part.n} rows): at most {part.value:.4g}" in str(split)
+    rate = drlogit.guarantee(
+        model, X, y, metric="fpr", cv=3, groups=group, sample_weight=X[:, 0] > -1
+    )
+    assert all(part.nominal <= part.value <= 1.0 for part in (rate, *rate.groups))
 
 
 def test_what_is_refused(fitted):

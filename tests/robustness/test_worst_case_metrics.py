@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from benchmarks.transport_programs import DOMAINS, METRICS, RATIOS, Case, ClassesCase, difference
 from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, log_loss, precision_score, recall_score
 
 import drlogit
+from drlogit.robustness import ratios
 from drlogit.robustness.extremes import least_dual
 
 BENEFITS = ("tpr", "precision", "npv", "net_benefit")
@@ -256,7 +258,8 @@ def test_what_cannot_be_asked():
     for metric, options, match in (
         ("accuracy", {}, "metric must be one of 'log_loss'"),
         ({}, {}, "metric must be one of"),
-        ("fpr", {"threshold": 1.0}, "threshold must be a probability"),
+        ("fpr", {"threshold": 1.1}, "threshold must be a probability"),
+        ("net_benefit", {"threshold": 1.0}, "net_benefit needs a threshold between 0 and 1"),
         ("fpr", {"threshold": [0.2, 0.4]}, "'fpr' needs one threshold, got 2"),
         ({(0, 2): 1.0}, {}, r"\(label, decision\), both among \[0, 1\], got \(0, 2\)"),
         ({(0, 1): math.inf}, {}, "costs must be finite"),
@@ -266,6 +269,58 @@ def test_what_cannot_be_asked():
     ):
         with pytest.raises(ValueError, match=match):
             ask(metric, **options)
+
+
+@pytest.mark.parametrize("metric", ["tpr", "fpr", "precision", "npv"])
+@pytest.mark.parametrize(("threshold", "epsilon"), [(0.5, 0.02), (0.9, 0.1), (0.1, 0.004)])
+def test_many_rows_are_reduced_to_few_without_a_trace(metric, threshold, epsilon, monkeypatch):
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((3000, 2))
+    y = (X @ [1.5, -1.0] - 0.5 + rng.logistic(size=3000) > 0.0).astype(int)
+    kappa, weights = rng.choice([0.3, 1.0, math.inf], 3000), rng.exponential(size=3000)
+
+    def ends():
+        found = drlogit.worst_case(
+            ((1.5, -1.0), -0.5), X, y, metric, threshold=threshold, epsilon=epsilon, kappa=kappa,
+            sample_weight=weights,
+        )  # fmt: skip
+        return found.low, found.high
+
+    whole = ends()
+    monkeypatch.setattr(ratios, "_MANY", 1000)
+    monkeypatch.setattr(ratios, "_FEW", 400)
+    solved, original = [], ratios.Ratio._dinkelbach
+
+    def watch(self, decisions, *rest):
+        solved.append(decisions.weights.size)
+        return original(self, decisions, *rest)
+
+    monkeypatch.setattr(ratios.Ratio, "_dinkelbach", watch)
+    assert ends() == pytest.approx(whole, abs=1e-12)
+    assert max(solved, default=0) < 3000  # never all of them
+
+
+def test_several_classes_have_no_threshold():
+    case = ClassesCase(0)
+    model = LogisticRegression()
+    model.coef_, model.intercept_, model.classes_ = case.coef, case.intercept, np.arange(3)
+    with pytest.raises(ValueError, match="it decides for the most probable class"):
+        drlogit.worst_case(model, case.X, case.y, {(0, 1): 1.0}, threshold=0.3, epsilon=0.1)
+
+
+@pytest.mark.parametrize(("threshold", "rate"), [(0.0, 1.0), (1.0, 0.0)])
+def test_the_same_decision_for_everybody(threshold, rate):
+    """Only flipped labels change what a decision costs that no score can change."""
+    case = Case(3, "cost", domains=True)
+    ball = case.options() | {"threshold": threshold, "kappa": 1.0}
+    model = case.coef, case.intercept
+    found = drlogit.worst_case(model, case.X, case.y, "fpr", **ball)
+    assert (found.low, found.nominal, found.high) == (rate, rate, rate)
+    costs = drlogit.worst_case(model, case.X, case.y, {(0, 1): 1.0, (1, 0): 5.0}, **ball)
+    wrong = float(case.weights[case.y == int(threshold)].sum() / case.weights.sum())
+    each = 1.0 if threshold == 0.0 else 5.0
+    assert costs.nominal == pytest.approx(each * wrong)
+    assert costs.high == pytest.approx(each * min(wrong + ball["epsilon"], 1.0))
 
 
 def test_the_generated_problems_move_both_ends():

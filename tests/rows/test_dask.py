@@ -108,7 +108,7 @@ def test_estimator_takes_and_gives_dask_arrays():
     weights = 1.0 + np.arange(300) % 3
     plain.fit(X, classes, weights)
     np.testing.assert_allclose(model.fit(lazy, classes, weights).coef_, plain.coef_, atol=0.05)
-    with pytest.raises(ValueError, match="class_weight must be None where y is a Dask"):
+    with pytest.raises(ValueError, match="class_weight must be None if y is a Dask"):
         model.set_params(class_weight="balanced").fit(lazy, da.from_array(classes, chunks=50))
 
 

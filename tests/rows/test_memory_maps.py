@@ -52,7 +52,7 @@ def test_errors_name_the_row():
     X[25_000, 2] = np.nan
     with pytest.raises(ValueError, match="NaN in row 25000 of column 2"):
         build_problem(zoo.mapped(X), y, **OPTIONS)
-    with pytest.raises(ValueError, match="feature_costs='std' is for features in memory"):
+    with pytest.raises(ValueError, match="feature_costs='std' needs the features in memory"):
         drlogit.DRLogisticRegression(feature_costs="std").fit(zoo.mapped(X[:300]), y[:300])
 
 

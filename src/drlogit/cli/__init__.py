@@ -3,7 +3,7 @@
 A command is a module of this package, which begins with what it does and examples to paste, and
 has two functions: ``add_options(parser)``, and ``run(arguments, console)``, which does the work,
 prints the answer through the :class:`~drlogit.cli.console.Console` and returns the exit code.  To
-add a command, write its module and name it in ``_COMMANDS``.  The module of a command is imported
+add a command, write its module and name it in ``COMMANDS``.  The module of a command is imported
 when it is asked for, and with it scikit-learn: ``drlogit --help`` needs none.
 
 Exit codes: 0 done, 1 bad input (one clear line), 2 usage, 3 not converged to the tolerance, 4 not
@@ -36,19 +36,19 @@ from .console import (
 __all__ = ["BAD_INPUT", "DONE", "INTERRUPTED", "NOT_CONVERGED", "NOT_PROVEN", "USAGE", "main"]
 
 #: In the order of the help text.
-_COMMANDS = {
-    "demo": "fit, certify and explain a robust model on bundled data",
+COMMANDS = {
+    "demo": "fit a model in one hospital and use it in three others (bundled data)",
     "fit": "fit a robust model to a file and write it as JSON",
-    "predict": "labels and probabilities for samples",
-    "evaluate": "how good a model is on labelled samples, as they are and in the worst case",
-    "guarantee": "what holds for new data, from rows that a model has not seen",
-    "threshold": "which cut-off is safe? the threshold with the best promise about new data",
+    "predict": "predict labels and probabilities",
+    "evaluate": "measure a model on labelled rows, as they are and in the worst case",
+    "guarantee": "state limits of loss and error for new data, from held-out rows",
+    "threshold": "choose the threshold with the best guarantee for new data",
     "tune": "choose epsilon and kappa by cross-validation",
-    "path": "the model over a range of radii",
-    "audit": "how robust are these models? worst-case loss and error against epsilon",
-    "shift": "how far new data have moved from the old, and what that does to a model",
+    "path": "fit a model for a range of radii",
+    "audit": "show how large loss and error of models can get",
+    "shift": "measure how far new data have moved, and what that does to a model",
     "verify": "check the bounds of a model against its data and its proof",
-    "datasets": "list the bundled data, and write them to a file",
+    "datasets": "list the bundled data, or write them to a file",
 }
 
 
@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _warner()
-            # Ours are for the user, whatever the interpreter was told to do with warnings.
+            # Users should see these warnings, whatever filters the interpreter has.
             warnings.simplefilter("default", UserWarning)
             if arguments.quiet:
                 warnings.simplefilter("ignore")
@@ -88,13 +88,14 @@ def _parsed(words: Sequence[str]) -> argparse.Namespace:
     """What the words say: all commands are known, and the options of the one that is among them."""
     parser = argparse.ArgumentParser(
         prog="drlogit",
-        description="Logistic regression that stays good when data shift and labels are wrong.",
+        description="Logistic regression for data that may be wrong, and for models that are used "
+        "somewhere else.",
         epilog="drlogit COMMAND --help explains a command and gives examples.",
     )
     parser.add_argument("--version", action="version", version=f"drlogit {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    asked = next((word for word in words if word in _COMMANDS), None)
-    for name, line in _COMMANDS.items():
+    asked = next((word for word in words if word in COMMANDS), None)
+    for name, line in COMMANDS.items():
         command = commands.add_parser(name, help=line)
         if name == asked:
             from .options import describe_command

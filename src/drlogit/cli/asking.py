@@ -53,7 +53,7 @@ class ModelAndSamples:
 
     @property
     def of_recorded(self) -> ModelAndSamples:
-        """The same, with a model that speaks of labels as they are recorded."""
+        """The same, with a model of the recorded labels (without ``label_noise``)."""
         model = copy(self.model)
         model.label_noise_ = None
         return replace(self, model=model)
@@ -65,8 +65,8 @@ class ModelAndSamples:
             return np.asarray(np.searchsorted(self.model.classes_, named))
         if len(self.classes) > 2 or not 0.0 < threshold < 1.0:
             raise ValueError(
-                "--threshold must lie between 0 and 1, for a model of two classes; got "
-                f"{threshold:g} for {len(self.classes)} classes"
+                "--threshold must be between 0 and 1 and needs a model of two classes, got "
+                f"{threshold:g} and {len(self.classes)} classes"
             )
         sure = self.model.predict_proba(self.samples.X)[:, self.positive] >= threshold
         return np.where(sure, self.positive, 1 - self.positive)
@@ -105,13 +105,13 @@ def read_asked(
     found = samples.X.shape[1]
     if found != n_features:
         raise ValueError(
-            f"{samples.source} has {found} features, but the model {arguments.model} has "
-            f"{n_features}"
+            f"{samples.source} has {found} features, expected {n_features} for the model "
+            f"{arguments.model}"
         )
     if names is None and samples.feature_names is not None:
         console.note(
             f"warning: {arguments.model} was fitted without feature names, so the columns of "
-            f"{samples.source} are taken as they stand: {listed(samples.feature_names)}"
+            f"{samples.source} are used in their order: {listed(samples.feature_names)}"
         )
     if names is None and hasattr(samples.X, "columns"):
         samples.X.columns = range(n_features)
@@ -129,8 +129,8 @@ def warn_of_fitted_rows(asked: ModelAndSamples, console: Console) -> None:
     name = Path(asked.samples.source).name
     if name == asked.origin.get("data"):
         console.note(
-            f"warning: the model was fitted to rows of {name}: if these are among them, what is "
-            "said about new data is not true"
+            f"warning: the model was fitted to rows of {name}; if these rows are among them, the "
+            "statements about new data do not hold"
         )
 
 
@@ -175,7 +175,7 @@ def costs_by_pair(given: dict[str, float] | None, classes: list[Any]) -> dict[An
 
 
 def _wanted(arguments: argparse.Namespace, origin: dict[str, Any], **others: Any) -> Wanted:
-    """What to read of the data, as the model's were read where nobody says otherwise."""
+    """What to read from the data file; by default as the data of the fit were read."""
     target = arguments.target if arguments.target is not None else origin.get("target")
     if target is not None and str(target) in (others["features"] or ()):
         target = None

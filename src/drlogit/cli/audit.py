@@ -1,12 +1,13 @@
-"""How robust are these models? worst-case loss and error against epsilon.
+"""Show how large loss and error of models can get.
 
-Worst-case log-loss and error of models over a range of radii, and the samples that matter most,
-beside a plain logistic regression fitted to the same data. With -o, an interactive web page that
-explains itself and needs no network. No model is refitted. Use samples that the models were not
-fitted to, if there are any.
+Prints the worst-case log-loss and error of models for a range of radii, and the rows that matter
+most, next to a plain logistic regression fitted to the same data. -o writes an interactive web page
+that needs no network. The models are not refitted. Use rows that the models were not fitted to, if
+you have any.
 
     drlogit audit model.json test.csv
     drlogit audit robust.json tuned.json test.csv --unseen --groups sex -o report.html
+    drlogit audit model.json test.csv --unseen --card card.md
     drlogit audit model.json test.csv --epsilons 0,0.05,0.1 --kappa inf --against none --json
 """
 
@@ -39,6 +40,7 @@ from .asking import (
     warn_of_fitted_rows,
 )
 from .console import DONE, Console
+from .outputs import explain_written
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -48,16 +50,18 @@ def add_options(parser: ArgumentParser) -> None:
     add("OTHERS", "other models of the same features", nargs="*")
     add(*options.DATA)
     add("-o --output FILE", "web page to write (.html)")
+    add("--card FILE", "model card to write (.md): performance, tolerances, guarantee, and the "
+        "TRIPOD+AI checklist")  # fmt: skip
     add = options.group(parser, "audit")
-    add("--against", "what to compare with: a plain logistic regression fitted to these very "
-        "samples, which favours it, or nothing", choices=("lr", "none"), default="lr")  # fmt: skip
-    add("--unseen", "the models have not seen these samples: begin with what holds for new data; "
-        "then nothing is fitted to them for comparison")  # fmt: skip
-    add("--groups COLUMN", "column whose values are subgroups, on the page")
-    add("--new FILE", "new samples with labels: report how far they have moved from these")
+    add("--against", "compare with a plain logistic regression fitted to these rows (which favours "
+        "it), or with nothing", choices=("lr", "none"), default="lr")  # fmt: skip
+    add("--unseen", "the models have not seen these rows: begin with limits for new data, and fit "
+        "nothing to the rows")  # fmt: skip
+    add("--groups COLUMN", "report each value of this column separately, on the page")
+    add("--new FILE", "new rows with labels: report how far they have moved from these")
     add(*options.COSTS, type=options.amounts)
-    add("--threshold SHARE", "with --costs: probability from which on to decide for the positive "
-        "class", type=float, default=0.5)  # fmt: skip
+    add("--threshold SHARE", "with --costs or --card: probability from which on the positive class "
+        "is decided", type=float, default=0.5)  # fmt: skip
     add("--epsilons E,E", "radii (default: chosen, with the models')", type=options.numbers)
     add("--kappa COST", "(default: the first model's)", type=options.by_label)
     add("--id COLUMN", "column that names the samples (default: by number from 0)")
@@ -93,12 +97,14 @@ def run(arguments: Namespace, console: Console) -> int:
         if moved is not None:
             page = page.replace("</main>", f"{shift_section(moved)}\n</main>", 1)
         write_text(arguments.output, page)
+    if arguments.card is not None:
+        report.to_card(arguments.card, threshold=arguments.threshold)
     files = [arguments.model, *arguments.others]
     record = {"files": files, "data": asked.samples.source, **report.to_dict()}
     record |= {} if moved is None else {"shift": moved.to_dict()}
     told = "" if moved is None else f"\n\nNew samples, {Path(arguments.new).name}\n{moved}"
-    written = f"\n\nReport written to {arguments.output}" if arguments.output else ""
-    console.answer(record, lambda: f"{report}{told}{written}")
+    written = "\n".join(explain_written(arguments.output, arguments.card))
+    console.answer(record, lambda: f"{report}{told}\n{written}".rstrip())
     return DONE
 
 
@@ -110,19 +116,19 @@ def _named(arguments: Namespace, asked: ModelAndSamples) -> dict[str, Any]:
     if len({first, *names}) < len(files):
         raise ValueError(f"the same model is named twice: {first}")
     models, samples = {first: asked.model}, asked.samples
-    # What is fitted to these very samples has seen them: no guarantee may speak of it.
+    # A model fitted to these rows has seen them, so it cannot have a guarantee.
     if arguments.against == "lr" and not arguments.unseen:
         share = np.bincount(asked.codes, samples.weights, minlength=len(asked.classes))
         if not share.all():
             raise ValueError(
-                f"no sample of {samples.source} has the label {asked.classes[share.argmin()]!r}: "
-                "nothing to fit for a comparison; --against none does without"
+                f"no row of {samples.source} has the label {asked.classes[share.argmin()]!r}, so "
+                "no model can be fitted for comparison: use --against none"
             )
         models["plain LR"] = compared(asked.model, samples.X, asked.codes, samples.weights)
     for name, file in zip(names, arguments.others, strict=True):
         models[name], _ = read_model(file)
         if names_of(models[name]) != names_of(asked.model):
-            raise ValueError(f"{file} has other features than {first}: audit them one by one")
+            raise ValueError(f"{file} and {first} have different features: audit them separately")
     return models
 
 

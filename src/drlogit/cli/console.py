@@ -1,4 +1,4 @@
-"""What a command prints: its answer as text or JSON, and how far it is.
+"""What a command prints: its answer as text or JSON, remarks and progress.
 
 The answer goes to standard output, all else to standard error: ``drlogit … --json | jq`` works.
 """
@@ -41,7 +41,7 @@ class Console:
         self.verbose: bool = arguments.verbose
 
     def answer(self, record: Any, text: str | Callable[[], str]) -> None:
-        """Print the answer of a command: as JSON if that is wanted, else as text."""
+        """Print the answer of a command, as text or (with ``--json``) as JSON."""
         if self.json:
             print(json_text(record))
         else:
@@ -53,18 +53,17 @@ class Console:
             print(printable(text), file=sys.stderr)
 
     def watcher(self, show: Callable[..., None]) -> Callable[..., None]:
-        """What an estimator tells of its progress, with a method ``say`` for lines in words."""
+        """A progress callback for an estimator, with a method ``say`` for remarks."""
         watching = partial(show)
         watching.say = self.note  # type: ignore[attr-defined]
         return watching
 
     @contextmanager
     def progress(self, title: str) -> Iterator[Callable[[Callable[[], str]], None]]:
-        """What says how far the work is.
+        """Show progress: in one overwritten line on a terminal, in occasional lines in a log.
 
-        A terminal shows it in one line that is written anew, a log in a line every so often.  It is
-        given a function, since to find out may take a pass over the data.  Where the user wants to
-        see every step, each has a line of its own.
+        The callback receives a function that returns the text, because computing it may take a pass
+        over the data.  With ``--verbose`` every step has its own line.
         """
         if self.verbose:
             yield lambda where: print(f"{title}: {where()}", file=sys.stderr, flush=True)

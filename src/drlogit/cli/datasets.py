@@ -1,6 +1,6 @@
-"""List the bundled data, and write them to a file.
+"""List the bundled data, or write them to a file.
 
-Data to try the other commands on; they need no network.
+The data need no network and serve to try the other commands.
 
     drlogit datasets
     drlogit datasets export breast-cancer cancer.csv
@@ -20,20 +20,22 @@ from .outputs import table
 def add_options(parser: ArgumentParser) -> None:
     """Add the options."""
     parser.add_argument("action", nargs="?", choices=("list", "export"), default="list")
-    parser.add_argument("name", metavar="NAME", nargs="?", help="export: which data")
-    parser.add_argument("file", metavar="FILE", nargs="?", help="export: a .csv file to write")
+    parser.add_argument("name", metavar="NAME", nargs="?", help="export: name of the data set")
+    parser.add_argument("file", metavar="FILE", nargs="?", help="export: CSV file to write")
 
 
 def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
     if arguments.action == "export":
         if Path(arguments.file or "").suffix.lower() != ".csv":
-            raise ValueError(f"export wants NAME and FILE, a .csv file, got {arguments.file}")
+            raise ValueError(
+                f"export needs a data set and a file that ends in .csv, got {arguments.file}"
+            )
         frame = load_bundled(arguments.name)
         write_text(arguments.file, frame.to_csv(index=False, lineterminator="\n"))
         n_samples, n_features = len(frame), frame.shape[1] - 1
         record = {"file": arguments.file, "n_samples": n_samples, "n_features": n_features}
-        text = f"{n_samples} samples with {n_features} features written to {arguments.file}"
+        text = f"{n_samples} rows with {n_features} features written to {arguments.file}"
         console.answer(record, text)
         return DONE
     rows = [

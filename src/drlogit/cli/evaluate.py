@@ -1,8 +1,8 @@
-"""How good a model is on labelled samples, as they are and in the worst case.
+"""Measure a model on labelled rows, as they are and in the worst case.
 
-Log-loss, accuracy and area under the ROC curve on the samples as they are, and the worst case
-within the model's radius around these samples. All of it is about labels as recorded: with
---label-noise, too, recorded labels are compared with probabilities of recorded labels.
+Prints log-loss, accuracy and area under the ROC curve on the rows as they are, and the worst case
+within the radius of the model around these rows. All numbers are about recorded labels: for a model
+with --label-noise, recorded labels are compared with probabilities of recorded labels.
 
     drlogit evaluate model.json test.csv
     drlogit evaluate model.json test.csv --epsilon 0.05 --json
@@ -108,13 +108,13 @@ def _text(record: dict[str, Any], recall: ClassRecall, asked: ModelAndSamples) -
         "",
         table(["", *(f"called {name}" for name in names)], rows),
         "",
-        f"In the worst case within epsilon = {worst['epsilon']:g} (kappa = "
-        f"{kappa_text(worst['kappa'])}) of them",
+        f"In the worst case within epsilon = {worst['epsilon']:g} of these rows (kappa = "
+        f"{kappa_text(worst['kappa'])})",
         f"  (distances {where_measured(asked.model)})",
         f"  log-loss              {worst['log_loss']:.4f}",
         f"  error                 {worst['worst_error']:.1%} (in the best case "
         f"{worst['best_error']:.1%})",
     ]
     if not training["converged"]:
-        lines += ["", f"The fit did not converge: its gap is {max(training['gaps']):.1e}"]
+        lines += ["", f"The fit did not converge; its duality gap is {max(training['gaps']):.1e}"]
     return "\n".join(lines)

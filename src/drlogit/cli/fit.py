@@ -1,8 +1,8 @@
 """Fit a robust model to a file and write it as JSON.
 
-Fit distributionally robust logistic regression and certify it. Numbers are used as given: scale
-them so that a step of one means the same everywhere, or let --standardize do so. Text columns are
-categories. More than two classes are one softmax.
+Fit distributionally robust logistic regression and certify it. Numbers are used in their own
+units: scale them, or use --standardize to measure them in standard deviations. Text columns become
+categories. More than two classes become one softmax model.
 
     drlogit fit data.csv --target diagnosis --standardize --epsilon 0.1 -o model.json
     drlogit fit table.csv --tolerate labels=0.02,age=2 --holdout 0.2 --holdout-out new.csv
@@ -38,19 +38,18 @@ def add_options(parser: ArgumentParser) -> None:
     add = options.group(parser)
     add(*options.DATA)
     add("-o --output MODEL", "file to write the model to (JSON)")
-    add("--proof FILE", "file to write the proof to (.npz), with which drlogit verify checks the "
-        "bounds")  # fmt: skip
-    add("--holdout SHARE", "share of the rows to leave out of the fit, about which it then gives a "
-        "guarantee: what holds for new data like these", type=float)  # fmt: skip
-    add("--holdout-out FILE", "file to write the rows to that --holdout leaves out, for drlogit "
-        "audit or guarantee: CSV, or svmlight text if DATA is")  # fmt: skip
-    add("--seed N", "which rows --holdout leaves out", type=int, default=0)
+    add("--proof FILE", "file to write the proof to (.npz), for drlogit verify")
+    add("--holdout SHARE", "keep this share of the rows out of the fit, and use it for a "
+        "guarantee about new data", type=float)  # fmt: skip
+    add("--holdout-out FILE", "file to write the rows of --holdout to, for drlogit audit or "
+        "guarantee (CSV, or svmlight text like DATA)")  # fmt: skip
+    add("--seed N", "seed of --holdout", type=int, default=0)
     add = options.add_model_options(parser, epsilon=0.01, kappa=1.0)
     add(
         "--tolerate labels=0.02,A=0.1",
-        "in place of --epsilon, --kappa and costs, what may be "
-        "wrong: shares of labels and categories, numbers in standard deviations, and columns by "
-        "name (a number in its own units); each alone would use up the budget",
+        "what may be wrong, in place of --epsilon, --kappa and costs: shares of labels and "
+        "categories, numbers in standard deviations, columns by name in their own units; these are "
+        "alternatives, not a sum",
         type=options.amounts,
     )
     options.add_data_options(parser)
@@ -64,7 +63,7 @@ def run(arguments: Namespace, console: Console) -> int:
         training, unseen = training.split(arguments.holdout, arguments.seed)
     if arguments.holdout_out is not None:
         if unseen is None:
-            raise ValueError("--holdout-out writes the rows of --holdout: say how many, as 0.2")
+            raise ValueError("--holdout-out needs --holdout with a share of the rows, such as 0.2")
         rows = unseen.samples.as_text(arguments.weights, arguments.kappa_column)
         write_text(arguments.holdout_out, rows)
     settings = {"epsilon": arguments.epsilon, "kappa": training.by_label(arguments.kappa)}
@@ -135,25 +134,25 @@ def _text(
     n_samples = training.labels.size
     lines = []
     if promised is not None:
-        lines = ["What holds for new data, from rows that the model has not seen?"]
-        lines += [str(promised), "On these rows as they are", *recalls[1].lines(), ""]
+        lines = ["What holds for new data? (from rows that the model has not seen)"]
+        lines += [str(promised), "On these rows as they are:", *recalls[1].lines(), ""]
     lines += [
-        f"What may go wrong with the data? (epsilon = {model.epsilon_:g}, kappa = "
+        f"What may be wrong with the data? (epsilon = {model.epsilon_:g}, kappa = "
         f"{kappa_text(model.kappa_)})",
         *(f"  {sentence}" for sentence in allowances(model)),
         "",
-        "How good is it, on the data it was fitted to?",
+        "How good is the model on the rows of the fit?",
         *explain_fit(model.result_),
         *recalls[0].lines(),
         "",
     ]
     which = "" if promised is None else f", fitted to the other {n_samples} rows,"
     if arguments.output is None:
-        lines.append(f"The model{which} is not kept: name a file to write it to with -o model.json")
+        lines.append(f"The model{which} was not written. To keep it, add -o model.json")
     else:
         lines.append(f"Model{which} written to {arguments.output}")
     if arguments.holdout_out is not None:
-        lines.append(f"Rows left out of the fit written to {arguments.holdout_out}")
+        lines.append(f"Held-out rows written to {arguments.holdout_out}")
     if arguments.proof is not None:
-        lines.append(f"Proof written to {arguments.proof}: check it with drlogit verify")
+        lines.append(f"Proof written to {arguments.proof}; drlogit verify checks it")
     return "\n".join(lines)

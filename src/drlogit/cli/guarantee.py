@@ -1,8 +1,8 @@
-"""What holds for new data, from rows that a model has not seen.
+"""State limits of loss and error for new data, from held-out rows.
 
-Upper limits of log-loss and error, at a stated confidence, for every distribution within the
-radius of the one that these rows come from. The rows must be ones that the model was neither
-fitted to nor chosen by; what else is assumed is said beside the limits.
+Prints upper limits of log-loss and error at a stated confidence. They hold for every distribution
+within the radius of the one that the rows come from. The model must not have been fitted to these
+rows or chosen by them. The output names all other assumptions.
 
     drlogit guarantee model.json holdout.csv
     drlogit guarantee model.json holdout.csv --confidence 0.99 --groups sex
@@ -27,8 +27,8 @@ def add_options(parser: ArgumentParser) -> None:
     add(*options.MODEL)
     add(*options.DATA)
     add = options.add_ball_options(parser, "guarantee")
-    add("--confidence SHARE", "of all limits together", type=float, default=0.95)
-    add("--groups COLUMN", "column whose values are parts of the rows to speak of apart")
+    add("--confidence SHARE", "confidence of all limits together", type=float, default=0.95)
+    add("--groups COLUMN", "report each value of this column separately")
     options.add_sample_options(parser)
 
 
@@ -44,7 +44,7 @@ def run(arguments: Namespace, console: Console) -> int:
     recall = asked.recall()
     warn_of_neglect(asked, recall, console)
     record = {"model": arguments.model, "data": asked.samples.source, **guarantee_record(found)}
-    text = "\n".join([str(found), "On these rows as they are", *recall.lines()])
+    text = "\n".join([str(found), "On these rows as they are:", *recall.lines()])
     console.answer(record | recall.record, text)
     return DONE
 

@@ -18,11 +18,11 @@ from ..fitting.solving import JOINT_SOLVERS
 Add = Callable[..., None]
 
 MODEL = ("MODEL", "model file, as drlogit fit writes it")
-DATA = ("DATA", "file of samples: CSV, svmlight (libsvm), Parquet or NPZ, text also .gz, .bz2, "
-        ".xz; - is standard input")  # fmt: skip
+DATA = ("DATA", "data file: CSV, svmlight (libsvm), Parquet or NPZ; text files may end in .gz, "
+        ".bz2 or .xz; - is standard input")  # fmt: skip
 COSTS = (
     "--costs A:B=1,B:A=5",
-    "what it costs to decide B where the label is A, and so on; other pairs cost nothing",
+    "A:B=1 is the cost of deciding B when the label is A; pairs that are not named cost 0",
 )
 
 
@@ -30,7 +30,7 @@ class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescrip
     """Defaults after each option, and examples with their own line ends."""
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
-        # "(default: None)", "(default: False)" and "(default: ())" tell nobody anything.
+        # Defaults such as None, False and () are not informative.
         if action.default in (None, ()) or isinstance(action.default, bool):
             return action.help
         return super()._get_help_string(action)
@@ -63,9 +63,9 @@ def describe_command(parser: argparse.ArgumentParser, module: ModuleType) -> Non
     parser.set_defaults(run=module.run)
     add = group(parser)
     add("--json", "print the answer as JSON")
-    add("--quiet", "no progress, no remarks")
-    add("--verbose", "a line for every iteration, fold or radius")
-    add("--debug", "show where an error came from, as a traceback")
+    add("--quiet", "print no progress and no remarks")
+    add("--verbose", "print a line for every iteration, fold or radius")
+    add("--debug", "show the traceback of an error")
     module.add_options(parser)
 
 
@@ -96,39 +96,39 @@ def group(parser: argparse.ArgumentParser, title: str | None = None) -> Add:
 def add_data_options(parser: argparse.ArgumentParser) -> None:
     """How to read the samples that a model is fitted to, and what their columns are."""
     add = add_sample_options(parser, "a column named target, label, class or y, else the last")
-    add("--features A,B", "columns to use; all others are left out (not svmlight)", type=names)
-    add("--drop A,B", "columns to leave out (not svmlight)", type=names, default=())
-    add("--positive LABEL", "class that probabilities are of, where there are two (default: that "
-        "which sorts last)")  # fmt: skip
+    add("--features A,B", "use only these columns (not for svmlight)", type=names)
+    add("--drop A,B", "ignore these columns (not for svmlight)", type=names, default=())
+    add("--positive LABEL", "of two classes, the one whose probability is reported (default: the "
+        "class that sorts last)")  # fmt: skip
     add("--balanced", "give every class the same total weight")
-    add("--standardize", "measure every number in standard deviations; the model is written for "
-        "the data as they are")  # fmt: skip
+    add("--standardize", "measure every number in standard deviations; the model still applies to "
+        "the original data")  # fmt: skip
     add("--n-features N", "svmlight: number of columns, if this file does not use the last ones",
         type=int)  # fmt: skip
-    add = group(parser, "tables (text columns are categories, with all their levels)")
-    add("--categorical A,B", "columns of numbers that are categories, too (CSV, Parquet)",
+    add = group(parser, "tables (text columns are categories)")
+    add("--categorical A,B", "treat these columns of numbers as categories (CSV, Parquet)",
         type=names, default=())  # fmt: skip
-    add("--ordinal A=low<mid<high", "columns with ordered levels: a change by k of them costs k "
+    add("--ordinal A=low<mid<high", "order of the levels of columns: a change by k levels costs k "
         "times as much", type=_ordinal)  # fmt: skip
-    add("--numbers A,B", "columns of text that are numbers, such as $1,234.50 or 12 %%; other "
-        "text is missing", type=names, default=())  # fmt: skip
-    add("--missing", "what stands in for missing numbers; a missing text is a category of its own",
-        choices=FILLS, default="error")  # fmt: skip
-    add("--bounds A=0..9,B=0..1", "what columns can be, also as 0.. or ..9; data: the range that "
-        "they have in the data", type=_bounds)  # fmt: skip
+    add("--numbers A,B", "read the text of these columns as numbers, such as $1,234.50 or 12 %%; "
+        "other text counts as missing", type=names, default=())  # fmt: skip
+    add("--missing", "replacement for missing numbers; error refuses them; missing text is a "
+        "category of its own", choices=FILLS, default="error")  # fmt: skip
+    add("--bounds A=0..9,B=0..1", "range of each column, also as 0.. or ..9; data: as observed",
+        type=_bounds)  # fmt: skip
 
 
 def add_sample_options(parser: argparse.ArgumentParser, target: str = "that of the model") -> Add:
     """How to read samples; a model that is asked about them knows its features."""
     add = group(parser, "data (columns by name, or by number from 0; -1 is the last)")
-    add("--target COLUMN", f"column of the labels (default: {target}); NPZ: array")
-    add("--weights COLUMN", "column of the sample weights; NPZ: array")
-    add("--kappa-column COLUMN", "column of what it costs to flip each label, in place of --kappa; "
-        "NPZ: array")  # fmt: skip
-    add("--format", "(default: by name or contents)", choices=FORMATS)
-    add("--header", "CSV: whether the first line names the columns (default: if it looks so)",
+    add("--target COLUMN", f"column with the labels (default: {target}); NPZ: array")
+    add("--weights COLUMN", "column with the sample weights; NPZ: array")
+    add("--kappa-column COLUMN", "column with the cost of flipping each label, in place of "
+        "--kappa; NPZ: array")  # fmt: skip
+    add("--format", "format of the file (default: from name or contents)", choices=FORMATS)
+    add("--header", "CSV: whether the first line names the columns (default: detected)",
         action=argparse.BooleanOptionalAction)  # fmt: skip
-    add("--delimiter CHAR", "CSV: (default: found out)", type=_character)
+    add("--delimiter CHAR", "CSV: delimiter of the fields (default: detected)", type=_character)
     add("--decimal CHAR", "CSV: decimal mark of numbers", type=_character, default=".")
     add("--encoding NAME", "CSV: encoding of the text, such as latin1", type=_encoding,
         default="utf-8-sig")  # fmt: skip
@@ -143,44 +143,45 @@ def add_model_options(parser: argparse.ArgumentParser, **defaults: float) -> Add
     """Which model is meant, for every command that fits one; ε and κ if they have a default."""
     add = group(parser, "model")
     if "epsilon" in defaults:
-        add("--epsilon RADIUS", "how far the data may shift on average, >= 0; auto: a radius from "
-            "theory", type=_radius, default=defaults["epsilon"])  # fmt: skip
+        add("--epsilon RADIUS", "how far the rows may move on average, >= 0; auto: as far as "
+            "sampling error", type=_radius, default=defaults["epsilon"])  # fmt: skip
     if "kappa" in defaults:
-        add("--kappa COST", "cost of flipping a label, > 0, inf if labels are beyond doubt; at "
-            "most a share epsilon/kappa of the labels can be flipped; by label: good=5,bad=inf",
+        add("--kappa COST", "cost of flipping a label, > 0; inf if labels are correct; at most a "
+            "share epsilon/kappa of the labels can be flipped; by label: good=5,bad=inf",
             type=by_label, default=defaults["kappa"])  # fmt: skip
     add("--norm", "transport norm on the features", choices=("l1", "l2", "linf"), default="l1")
     return add
 
 
 def add_solver_options(parser: argparse.ArgumentParser) -> None:
-    """The rest of what a fit can be told."""
+    """Options of the fit itself."""
     add = group(parser, "fit")
     add("--no-intercept", "fit no intercept")
-    add("--label-noise RATE", "share of each class that is known to be recorded as another, or by "
-        "label: good=0.2; predictions are then of the true labels", type=by_label)  # fmt: skip
-    add("--immovable A,B", "features that cannot move: their coefficients are not penalised",
+    add("--label-noise RATE", "share of each class that is known to be recorded as another class, "
+        "or by label: good=0.2; predictions are then about the true labels",
+        type=by_label)  # fmt: skip
+    add("--immovable A,B", "these features cannot move, and their coefficients are not penalised",
         type=names, default=())  # fmt: skip
-    add("--feature-costs A=2,B=inf", "how hard features are to move, others 1, in the units of the "
-        "fit", type=amounts)  # fmt: skip
-    add("--solver", "method", choices=("auto", *JOINT_SOLVERS), default="auto")
-    add("--tol GAP", "wanted duality gap, in nats of log-loss", type=float, default=1e-6)
-    add("--max-iter N", "limit on iterations", type=int)
-    add("--max-time SECONDS", "limit on time: the best certified point so far is kept", type=float)
+    add("--feature-costs A=2,B=inf", "cost of moving a feature by one unit; features that are not "
+        "named cost 1", type=amounts)  # fmt: skip
+    add("--solver", "solver of the fit", choices=("auto", *JOINT_SOLVERS), default="auto")
+    add("--tol GAP", "largest duality gap, in nats of log-loss", type=float, default=1e-6)
+    add("--max-iter N", "largest number of iterations", type=int)
+    add("--max-time SECONDS", "time limit; the best certified model so far is kept", type=float)
 
 
 def add_ball_options(parser: argparse.ArgumentParser, title: str) -> Add:
-    """In which ball a model is judged."""
+    """The ball in which a model is measured."""
     add = group(parser, title)
-    add("--epsilon RADIUS", "(default: the model's)", type=float)
-    add("--kappa COST", "(default: the model's)", type=by_label)
+    add("--epsilon RADIUS", "radius of the ball (default: that of the model)", type=float)
+    add("--kappa COST", "cost of flipping a label (default: that of the model)", type=by_label)
     return add
 
 
 def add_threshold(parser: argparse.ArgumentParser) -> None:
-    """From which probability on the positive class is predicted."""
-    group(parser)("--threshold SHARE", "predict the positive class from this probability on, where "
-        "there are two classes (default: the likelier class)", type=float)  # fmt: skip
+    """The probability from which on the positive class is predicted."""
+    group(parser)("--threshold SHARE", "for two classes: predict the positive class from this "
+        "probability on (default: predict the more likely class)", type=float)  # fmt: skip
 
 
 # --- what options hold; argparse gives the name of the function in its messages --------------
@@ -249,7 +250,7 @@ def _encoding(text: str) -> str:
     try:
         return codecs.lookup(text).name
     except LookupError:
-        raise argparse.ArgumentTypeError(f"is no encoding that Python knows: {text!r}") from None
+        raise argparse.ArgumentTypeError(f"unknown encoding: {text!r}") from None
 
 
 numbers.__name__ = "list of numbers"

@@ -15,7 +15,7 @@ from ..rows.whole_files import write_bytes
 #: Options and arguments that name files to write, and files to read.
 _OUTPUTS = {
     "output": "-o", "proof": "--proof", "plot": "--plot", "file": "FILE",
-    "holdout_out": "--holdout-out",
+    "holdout_out": "--holdout-out", "card": "--card",
 }  # fmt: skip
 _INPUTS = ("data", "model", "others", "new")
 
@@ -27,19 +27,19 @@ def check_outputs(arguments: argparse.Namespace) -> None:
     for name in _INPUTS:
         named = given.get(name) or ()
         for path in [named] if isinstance(named, str) else named:
-            taken[os.path.realpath(path)] = "what it is made from"
+            taken[os.path.realpath(path)] = "an input file"
     for name, option in _OUTPUTS.items():
         path = given.get(name)
         if path is None or (name, given.get("command")) == ("proof", "verify"):  # which reads it
             continue
         place = os.path.realpath(path)
         if os.path.isdir(place) or not os.path.isdir(os.path.dirname(place)):
-            raise ValueError(f"{option} {path} must be a file, in a folder that exists")
+            raise ValueError(f"{option} {path} must be a file in an existing folder")
         if not os.access(place if os.path.exists(place) else os.path.dirname(place), os.W_OK):
             raise ValueError(f"{option} {path} cannot be written to")
         if place in taken:
             raise ValueError(f"{option} {path} would overwrite {taken[place]}: name another file")
-        taken[place] = f"what {option} writes"
+        taken[place] = f"the file of {option}"
     if given.get("plot") is not None:
         _check_plot(given["plot"])
 
@@ -52,7 +52,7 @@ def _check_plot(path: str) -> None:
         import matplotlib
     except ImportError as error:
         raise ImportError(
-            'drawing needs matplotlib, which is not installed: pip install "drlogit[plot]"'
+            'plots need matplotlib, which is not installed: pip install "drlogit[plot]"'
         ) from error
     matplotlib.use("agg")
 
@@ -82,10 +82,10 @@ def explain_fit(result: Result) -> list[str]:
         f"({result.solver}, {result.solve_time:.3f} s)",
     ]
     if result.info.get("as_numbers"):
-        lines.append("  categories and bounds are taken as numbers: the worst case is at most that")
+        lines.append("  categories and bounds count as numbers, so this is an upper bound")
     if not result.converged:
         raised = "--max-iter, or --tol" if result.status is Status.MAX_ITER else "--tol"
-        lines.append(f"  not converged         {result.status}: raise {raised}")
+        lines.append(f"  not converged         {result.status}; increase {raised}")
     return lines
 
 

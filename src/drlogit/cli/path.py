@@ -1,8 +1,8 @@
-"""The model over a range of radii.
+"""Fit a model for a range of radii.
 
-Fit the model over a range of radii, from the one that makes it constant downwards, each fit
-started from the one before. Coefficients are those of the fit: of a standardised matrix per
-standard deviation, of a table in its own units.
+Fit the model for radii from the one that makes it constant downwards; each fit starts from the one
+before. Coefficients of a standardised matrix are per standard deviation, those of a table are per
+unit.
 
     drlogit path data.csv --standardize
     drlogit path data.csv --standardize --plot path.png
@@ -33,12 +33,12 @@ def add_options(parser: ArgumentParser) -> None:
     """Add the options."""
     add = options.group(parser)
     add(*options.DATA)
-    add("--plot FILE", "picture to draw: .png, .pdf or .svg")
+    add("--plot FILE", "picture to write (.png, .pdf or .svg)")
     options.add_model_options(parser, kappa=1.0)
     add = options.group(parser, "radii")
-    add("--epsilons E,E", "radii (default: chosen)", type=options.numbers)
-    add("--n-epsilons N", "how many to choose", type=int, default=30)
-    add("--min-fraction SHARE", "the smallest radius chosen, as a share of the largest",
+    add("--epsilons E,E", "the radii (default: a grid)", type=options.numbers)
+    add("--n-epsilons N", "number of radii in the grid", type=int, default=30)
+    add("--min-fraction SHARE", "smallest radius of the grid, as a share of the largest",
         type=float, default=1e-3)  # fmt: skip
     options.add_data_options(parser)
     options.add_solver_options(parser)

@@ -1,9 +1,8 @@
-"""Labels and probabilities for samples.
+"""Predict labels and probabilities.
 
-Predict the label of each sample. The features of the model are found by name where files have
-names, else by position; labels in the file are not used. Writes CSV: the predicted label, and the
-probability of the positive class (of every class, if there are more than two), which the name of
-the column says.
+Features are matched by name if the file has names, otherwise by position. Labels in the file are
+not used. Writes CSV with the predicted label and the probability of the positive class, or of every
+class if there are more than two; the column names say which.
 
     drlogit predict model.json new.csv
     drlogit predict model.json new.csv --id patient -o predictions.csv
@@ -29,9 +28,9 @@ def add_options(parser: ArgumentParser) -> None:
     add(*options.MODEL)
     add(*options.DATA)
     add("-o --output FILE", "CSV file to write (default: standard output)")
-    add("--id COLUMN", "column that names the samples, to be written beside them")
-    add("--raw", "write texts as they are; else those that begin with = + - @ and are no numbers "
-        "get an apostrophe in front, as a spreadsheet would run them as formulas")  # fmt: skip
+    add("--id COLUMN", "column that identifies the rows, copied to the output")
+    add("--raw", "write texts unchanged; by default, texts that a spreadsheet would run as "
+        "formulas (they begin with = + - @) get an apostrophe in front")  # fmt: skip
     options.add_threshold(parser)
     options.add_sample_options(parser)
 

@@ -1,8 +1,8 @@
-"""How far have new data moved from the old?
+"""Measure how far new data have moved, and what that does to a model.
 
-Compares new samples with reference samples for one model: how large the shift is in the model's own
-tolerances, whether other rows came or other answers, and which columns moved. The new samples may
-have no labels; then the loss there is estimated.
+Compares new rows with reference rows for one model: how large the shift is in the tolerances of the
+model, whether the rows or the labels at equal scores changed, and which columns moved. The new rows
+need no labels; without them the loss is estimated.
 
     drlogit shift model.json old.csv new.csv
     drlogit shift model.json old.csv new.csv --unlabelled
@@ -20,18 +20,19 @@ from ..robustness.shifts import shift
 from . import options
 from .asking import read_asked
 from .console import DONE, Console
+from .outputs import explain_written
 
 
 def add_options(parser: ArgumentParser) -> None:
     """Add the options."""
     add = options.group(parser)
     add(*options.MODEL)
-    add("DATA", "reference samples, with labels: best not those of the fit")
-    add("NEW", "new samples")
+    add("DATA", "reference rows with labels, preferably not those of the fit")
+    add("NEW", "new rows")
     add("-o --output FILE", "web page to write (.html)")
     add = options.add_ball_options(parser, "shift")
-    add("--unlabelled", "take the new samples without labels")
-    add("--changed SHARE", "without labels: the share of answers that may have changed",
+    add("--unlabelled", "the new rows have no labels, or ignore them")
+    add("--changed SHARE", "without labels: the share of labels that may have changed",
         type=float, default=0.05)  # fmt: skip
     options.add_sample_options(parser)
 
@@ -54,6 +55,6 @@ def run(arguments: Namespace, console: Console) -> int:
         "model": arguments.model, "reference": asked.samples.source, "new": new.samples.source,
         **found.to_dict(),
     }  # fmt: skip
-    written = f"\n\nReport written to {arguments.output}" if arguments.output else ""
-    console.answer(record, lambda: f"{found}{written}")
+    written = explain_written(arguments.output)
+    console.answer(record, lambda: "\n".join([str(found), *written]))
     return DONE

@@ -1,9 +1,9 @@
-"""Which cut-off is safe? the threshold with the best promise about new data.
+"""Choose the threshold with the best guarantee for new data.
 
-Choose the probability from which on to decide for the positive class: the least worst-case cost
-that can be promised, or the threshold that finds most positives and keeps a limit. The promise
-holds at the stated confidence, for every distribution within the radius of the one that these rows
-come from. The rows must be ones that the model was neither fitted to nor chosen by.
+Chooses the probability from which on the positive class is decided: the one with the smallest
+guaranteed cost, or the one that finds most positives within a limit. The guarantee holds at the
+stated confidence, for every distribution within the radius of the one that the rows come from. The
+model must not have been fitted to these rows or chosen by them.
 
     drlogit threshold model.json holdout.csv --costs good:bad=1,bad:good=5
     drlogit threshold model.json holdout.csv --max-fpr 0.3 --epsilon 0.02
@@ -26,13 +26,13 @@ def add_options(parser: ArgumentParser) -> None:
     add = options.group(parser)
     add(*options.MODEL)
     add(*options.DATA)
-    add = options.group(parser, "what to decide by (one of them)")
+    add = options.group(parser, "what to decide by (one of these)")
     add(*options.COSTS, type=options.amounts)
-    add("--max-fpr SHARE", "largest share of negatives decided positive", type=float)
-    add("--min-precision SHARE", "least share of positives among those decided positive",
+    add("--max-fpr SHARE", "largest false positive rate", type=float)
+    add("--min-precision SHARE", "smallest share of positives among the rows decided positive",
         type=float)  # fmt: skip
-    add = options.add_ball_options(parser, "promise")
-    add("--confidence SHARE", "of the promises of all thresholds", type=float, default=0.95)
+    add = options.add_ball_options(parser, "guarantee")
+    add("--confidence SHARE", "confidence for all thresholds together", type=float, default=0.95)
     options.add_sample_options(parser)
 
 

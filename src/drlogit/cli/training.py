@@ -85,10 +85,8 @@ class Training:
         names = self.samples.names
         for name in stated.keys() - {*names}:
             near = near_names(name, [*others, *names])
-            meant = f"did you mean {near[0]}?" if near else f"there is {listed([*others, *names])}"
-            raise ValueError(
-                f"{option}: {name!r} is not a feature of {self.samples.source}: {meant}"
-            )
+            meant = f"did you mean {near[0]}?" if near else f"it has {listed([*others, *names])}"
+            raise ValueError(f"{option}: {self.samples.source} has no feature {name!r}; {meant}")
         return {names.index(name): value for name, value in stated.items()}
 
 
@@ -133,7 +131,7 @@ def tolerated(arguments: argparse.Namespace, training: Training) -> dict[str, An
     if clash:
         named = ", ".join(f"--{name.replace('_', '-')}" for name in clash)
         raise ValueError(
-            f"--tolerate states epsilon, kappa and all costs, and so does {named}: leave out one "
+            f"--tolerate determines epsilon, kappa and all costs, so it excludes {named}: use one "
             "or the other"
         )
     stated, kinds = dict(arguments.tolerate), ("labels", "numbers", "categories")
@@ -162,14 +160,14 @@ def read_training(arguments: argparse.Namespace, console: Console) -> Training:
         (positive,) = training.by_label({arguments.positive: None})
         if len(training.classes) > 2:
             raise ValueError(
-                f"--positive is for two classes, and {samples.source} has {len(training.classes)}"
+                f"--positive needs two classes, got {len(training.classes)} in {samples.source}"
             )
         origin["positive"] = positive
     n_classes, size = len(training.classes), training.labels.size
     if n_classes > max(20, size // 10):
         raise ValueError(
-            f"{samples.source} has {n_classes} different labels in {size} samples: is the column "
-            "of the labels the right one? Name it with --target"
+            f"{samples.source} has {n_classes} different labels in {size} rows, so "
+            f"{samples.target!r} is probably not the column with the labels: name it with --target"
         )
     _describe(training, console)
     return training
@@ -195,7 +193,10 @@ def _without_identifiers(
         if not tells_rows_apart(column.counts):
             kept.append(column.name)
     if not kept:
-        raise ValueError(f"{samples.source} has no column left to be a feature, only identifiers")
+        raise ValueError(
+            f"{samples.source} has no feature: all columns look like row identifiers. Name those "
+            "to keep with --categorical"
+        )
     if len(kept) == samples.X.shape[1]:
         return samples
     return replace(samples, X=samples.X[kept], feature_names=kept)
@@ -208,7 +209,7 @@ def _describe(training: Training, console: Console) -> None:
     column = f" in column {samples.target!r}" if samples.target is not None else ""
     positive = "" if training.positive is None else f"; positive class: {training.positive}"
     console.note(
-        f"{samples.source}: {samples.X.shape[0]} samples, {samples.X.shape[1]} features; "
+        f"{samples.source}: {samples.X.shape[0]} rows, {samples.X.shape[1]} features; "
         f"labels{column}: {listed(counts)}{positive}"
     )
     levels = [
@@ -216,7 +217,7 @@ def _describe(training: Training, console: Console) -> None:
         for j in training.categorical or ()
     ]
     if levels:
-        console.note(f"taken as categories: {listed(levels, 12)}")
+        console.note(f"categories: {listed(levels, 12)}")
 
 
 def remark_on_order(training: Training, console: Console) -> None:
@@ -228,10 +229,10 @@ def remark_on_order(training: Training, console: Console) -> None:
     ordered = [repr(name)[:60] for name, values in columns.items() if _in_order(values)]
     if ordered:
         console.note(
-            f"the rows of {samples.source} are in the order of {listed(ordered, 3)}, and folds are "
-            "cut in the order of the rows, so that models are scored on values that they have "
-            "hardly seen. If new data will bring new values, that is right; if not, draw the folds "
-            "at random with --shuffle"
+            f"the rows of {samples.source} are sorted by {listed(ordered, 3)}, and folds follow "
+            "the order of the rows, so models are scored on values that they have hardly seen. "
+            "This is right if new data will have new values. Otherwise draw the folds at random "
+            "with --shuffle"
         )
 
 

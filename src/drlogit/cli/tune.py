@@ -1,9 +1,9 @@
 """Choose epsilon and kappa by cross-validation.
 
-Fit over radii and flip costs on every fold, take the pair with the smallest log-loss on held-out
-samples, and fit it to all. Folds from the same source reward robustness only where it helps on
-data like these; if you expect a shift that the folds do not show, choose epsilon and kappa by
-what they mean. It ends with what holds for new data like these, out of fold.
+Fit a grid of radii and flip costs on every fold, take the pair with the smallest log-loss on the
+held-out rows, and fit it to all rows. Cross-validation rewards robustness only where it helps on
+data from the same source. If you expect a shift that the folds do not show, choose epsilon and
+kappa by their meaning. The output ends with limits for new data, from cross-validation.
 
     drlogit tune data.csv --standardize -o model.json
     drlogit tune data.csv --epsilons 5 --kappas 0.5,1,inf --folds 10
@@ -23,7 +23,7 @@ from ..estimators.classifier_cv import FOLD_TOL, DRLogisticRegressionCV
 from ..files.model_file import write_model
 from ..problem.label_costs import kappa_text
 from ..robustness.guarantees import guarantee
-from ..robustness.unseen_rows import LEAST_ROWS
+from ..robustness.limits import LEAST_ROWS
 from . import options
 from .asking import ModelAndSamples, read_column
 from .console import DONE, NOT_CONVERGED, Console
@@ -38,18 +38,18 @@ def add_options(parser: ArgumentParser) -> None:
     add(*options.DATA)
     add("-o --output MODEL", "file to write the model to (JSON)")
     add = options.group(parser, "search")
-    add("--epsilons N|E,E", "how many radii for each kappa, or the radii", type=_grid, default=7)
-    add("--kappas N|K,K", "how many flip costs, or the flip costs (a trailing comma makes a list "
-        "of one); factors of those that are stated", type=_grid, default=2)  # fmt: skip
-    add("--kappa LABEL=COST,...", "what it costs to flip labels, by label", type=options.by_label)
-    add("--folds N", "stratified folds", type=int, default=5)
+    add("--epsilons N|E,E", "number of radii for each kappa, or the radii", type=_grid, default=7)
+    add("--kappas N|K,K", "number of flip costs, or the flip costs (a trailing comma makes a list "
+        "of one); with --kappa: factors of it", type=_grid, default=2)  # fmt: skip
+    add("--kappa LABEL=COST,...", "cost of flipping a label, by label", type=options.by_label)
+    add("--folds N", "number of stratified folds", type=int, default=5)
     add("--shuffle", "draw the folds at random instead of in the order of the rows")
-    add("--seed N", "which folds --shuffle draws, which it implies", type=int)
-    add("--parts COLUMN", "leave each value of this column out in turn (hospitals, years) in place "
-        "of folds of rows; the column is no feature")  # fmt: skip
-    add("--one-standard-error", "take the largest radius that is not clearly worse than the best")
-    add("--scoring NAME", "what to maximise, a scikit-learn name (default: log-loss)")
-    add("--jobs N", "processes to use", type=int)
+    add("--seed N", "seed of --shuffle; implies --shuffle", type=int)
+    add("--parts COLUMN", "leave out each value of this column in turn (hospitals, years) instead "
+        "of folds of rows; the column is not a feature")  # fmt: skip
+    add("--one-standard-error", "take the largest radius within one standard error of the best")
+    add("--scoring NAME", "score to maximise, a scikit-learn name (default: log-loss)")
+    add("--jobs N", "number of processes", type=int)
     options.add_model_options(parser)
     options.add_data_options(parser)
     options.add_solver_options(parser)
@@ -89,7 +89,10 @@ def run(arguments: Namespace, console: Console) -> int:
         )
         search = training.fit(search)
     if search.at_grid_edge_:
-        console.note("the best radius is at the end of those tried, and scores still rise there")
+        console.note(
+            "the best radius is at the end of the grid, and the scores still improve there: try "
+            "other radii with --epsilons"
+        )
     if arguments.output is not None:
         write_model(search, arguments.output, training.origin)
     given, promised = training.samples, None
@@ -113,7 +116,9 @@ def run(arguments: Namespace, console: Console) -> int:
 def _by_part(training: Training, arguments: Namespace) -> tuple[list[Any], Any]:
     """Folds that leave each part out in turn, and the part of each sample."""
     if arguments.shuffle or arguments.seed is not None or arguments.data == "-":
-        raise ValueError("--parts reads a file, and cannot be combined with --shuffle or --seed")
+        raise ValueError(
+            "--parts needs a data file, not standard input, and excludes --shuffle and --seed"
+        )
     asked = ModelAndSamples(None, {}, training.samples)
     named = [str(value) for value in read_column(asked, arguments, arguments.parts)]
     parts = np.unique(named, return_inverse=True)[1]
@@ -161,8 +166,8 @@ def _text(search: Any, promised: Any, recall: ClassRecall, arguments: Namespace)
         "",
         table(["", "epsilon", "kappa", "flips up to", what, "± (folds)", "largest gap"], rows),
         "",
-        f"Chosen: epsilon = {search.epsilon_:.6g}, kappa = {kappa_text(search.kappa_)}. Fitted to "
-        "all samples, and on these:",
+        f"Chosen: epsilon = {search.epsilon_:.6g}, kappa = {kappa_text(search.kappa_)}. The final "
+        "model on all rows:",
         *explain_fit(search.result_),
         *recall.lines(),
         *([] if promised is None else ["", str(promised)]),

@@ -1,8 +1,8 @@
 """Check the bounds of a model against its data and its proof.
 
-Compute both bounds of a model again, from the data that it was fitted to, its coefficients and
-its proof alone, with every rounding accounted for. Exit code 0: the model's claims are proven; 4:
-they are not, and a sentence says why.
+Computes both bounds of a model again from the data of the fit, the coefficients and the proof, and
+accounts for every rounding. Exit code 0: the claims of the model are proven. Exit code 4: they are
+not, and a sentence says why.
 
     drlogit fit data.csv --epsilon 0.1 -o model.json --proof proof.npz
     drlogit verify model.json data.csv --proof proof.npz
@@ -25,7 +25,7 @@ def add_options(parser: ArgumentParser) -> None:
     add = options.group(parser)
     add(*options.MODEL)
     add(*options.DATA)
-    add("--proof FILE", "what drlogit fit --proof wrote", required=True)
+    add("--proof FILE", "proof file written by drlogit fit --proof", required=True)
     options.add_sample_options(parser)
 
 
@@ -41,9 +41,9 @@ def run(arguments: Namespace, console: Console) -> int:
     record |= {**asdict(verdict), "gap": verdict.gap}
     text = [
         f"{'proven' if verdict.ok else 'NOT PROVEN'}: {verdict.reason}",
-        f"  worst-case log-loss on these data, at most    {verdict.upper:.12f}",
-        f"  that of any linear model there, at least      {verdict.lower:.12f}",
-        f"  gap, all rounding included                    {verdict.gap:.1e}",
+        f"  worst-case log-loss of the model, at most     {verdict.upper:.12f}",
+        f"  worst-case log-loss of any model, at least    {verdict.lower:.12f}",
+        f"  gap, including all rounding                   {verdict.gap:.1e}",
     ]
     console.answer(record, "\n".join(text))
     return DONE if verdict.ok else NOT_PROVEN

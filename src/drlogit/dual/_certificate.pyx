@@ -1,7 +1,8 @@
 """The arithmetic of the certificate: sums over the samples, and what is used and charged of them.
 
-Sums of a panel of rows are added up first, and the panels' so that what each addition rounds off is kept (Knuth):
-a number passes through the length of a panel and a few additions more, whatever the number of samples.
+Sums of a panel of rows are added up first, and the panels' so that what each addition rounds off is
+kept (Knuth): a number passes through the length of a panel and a few additions more, whatever the
+number of samples.
 
 Derivation: docs/algorithm.md, (13) and (14).
 """
@@ -31,25 +32,32 @@ cdef class Coordinates:
     cdef int power      # 1, 2, or 0 for the largest; -1: another norm
 
     def __init__(self, kind, costs, norm, spread, mean, size, intercept):
-        self.kind, self.costs, self.norm, self.spread, self.mean, self.size = kind, costs, norm, spread, mean, size
+        self.kind, self.costs, self.norm = kind, costs, norm
+        self.spread, self.mean, self.size = spread, mean, size
         self.intercept, self.constant = intercept, -1 if intercept is None else intercept
         self.kinds, self.cost, self.deviation, self.centre = kind, costs, spread, mean
         self.sizes = size if intercept is None else size + np.abs(mean) * size[intercept]
         self.error = self.sizes
-        for part in (costs, spread, mean, self.sizes): fit(len(part) == len(kind), "coordinates")
+        for part in (costs, spread, mean, self.sizes):
+            fit(len(part) == len(kind), "coordinates")
         self.power = {"l1": 1, "l2": 2, "linf": 0}.get(norm.name, -1)
         cdef Py_ssize_t j
         for j in range(self.kinds.shape[0]):
-            if self.kinds[j] < 0: self.n_groups = max(self.n_groups, -self.kinds[j])
-            elif self.kinds[j] >= GROUPED: self.n_groups = max(self.n_groups, self.kinds[j] - GROUPED + 1)
-            if self.kinds[j] == NORM: self.n_inside += 1
+            if self.kinds[j] < 0:
+                self.n_groups = max(self.n_groups, -self.kinds[j])
+            elif self.kinds[j] >= GROUPED:
+                self.n_groups = max(self.n_groups, self.kinds[j] - GROUPED + 1)
+            if self.kinds[j] == NORM:
+                self.n_inside += 1
 
     @property
-    def in_norm(self): return np.flatnonzero(self.kind == IN_NORM)
+    def in_norm(self):
+        return np.flatnonzero(self.kind == IN_NORM)
 
     cdef inline double at(self, const double[::1] gradient, Py_ssize_t j) noexcept nogil:
         """The gradient by the log-odds at the reference point instead of b."""
-        if self.constant < 0 or j == self.constant: return gradient[j]
+        if self.constant < 0 or j == self.constant:
+            return gradient[j]
         return gradient[j] - self.centre[j] * gradient[self.constant]
 
     cpdef double used(self, const double[::1] gradient, double rounding=0.0):
@@ -57,21 +65,31 @@ cdef class Coordinates:
         cdef Py_ssize_t j, n = self.kinds.shape[0]
         fit(gradient.shape[0] == n, "gradient")
         for j in range(n):
-            if self.kinds[j] != NORM: continue
-            move = self.cost[j] * (fabs(self.at(gradient, j)) + rounding * self.error[j] + UNDERFLOW)
-            if not move < INFINITY: return move   # nor what is no number
+            if self.kinds[j] != NORM:
+                continue
+            move = self.cost[j] * (fabs(self.at(gradient, j)) + rounding * self.error[j]
+                                   + UNDERFLOW)
+            if not move < INFINITY:
+                return move   # nor what is no number
             largest = max(largest, move)
-        if largest == 0.0 or self.power == 0: return largest
+        if largest == 0.0 or self.power == 0:
+            return largest
         cdef double[::1] moves = np.empty(self.n_inside if self.power < 0 else 0)
         cdef Py_ssize_t k = 0
         for j in range(n):
-            if self.kinds[j] != NORM: continue
-            move = self.cost[j] * (fabs(self.at(gradient, j)) + rounding * self.error[j] + UNDERFLOW) / largest
-            if self.power < 0: moves[k] = move
-            else: total += move if self.power == 1 else move * move
+            if self.kinds[j] != NORM:
+                continue
+            move = self.cost[j] * (fabs(self.at(gradient, j)) + rounding * self.error[j]
+                                   + UNDERFLOW) / largest
+            if self.power < 0:
+                moves[k] = move
+            else:
+                total += move if self.power == 1 else move * move
             k += 1
-        if self.power < 0: total = self.norm.value(np.asarray(moves))
-        return largest * (sqrt(total) if self.power == 2 else total) * (1.0 + (self.n_inside + 12) * UNIT)
+        if self.power < 0:
+            total = self.norm.value(np.asarray(moves))
+        total = sqrt(total) if self.power == 2 else total
+        return largest * total * (1.0 + (self.n_inside + 12) * UNIT)
 
     cpdef double charge(self, const double[::1] gradient, double rounding=0.0):
         cdef double total = 0.0, error, value
@@ -81,13 +99,18 @@ cdef class Coordinates:
         fit(gradient.shape[0] == n, "gradient")
         for j in range(n):
             kind = self.kinds[j]
-            if kind == NORM or (kind == LOOSE and not self.deviation[j] > 0.0): continue
+            if kind == NORM or (kind == LOOSE and not self.deviation[j] > 0.0):
+                continue
             error, value = rounding * self.error[j] + UNDERFLOW, self.at(gradient, j)
-            if kind == LOOSE: total += (fabs(value) + error) / self.deviation[j]
-            elif kind < 0: owed[1, -1 - kind] = value + error
-            elif not value + error <= 0.0: owed[0, kind - GROUPED] += value + error
+            if kind == LOOSE:
+                total += (fabs(value) + error) / self.deviation[j]
+            elif kind < 0:
+                owed[1, -1 - kind] = value + error
+            elif not value + error <= 0.0:
+                owed[0, kind - GROUPED] += value + error
         for j in range(self.n_groups):
-            if not owed[0, j] + owed[1, j] <= 0.0: total += owed[0, j] + owed[1, j]
+            if not owed[0, j] + owed[1, j] <= 0.0:
+                total += owed[0, j] + owed[1, j]
         return LOG_ODDS * total * (1.0 + (n + 8) * UNIT)
 
     def admits(self, const double[::1] model):
@@ -95,25 +118,36 @@ cdef class Coordinates:
         cdef double odds, at_means = 0.0
         fit(model.shape[0] == self.kinds.shape[0], "coefficients")
         if self.constant >= 0:
-            for j in range(self.kinds.shape[0]): at_means += self.centre[j] * model[j]
+            for j in range(self.kinds.shape[0]):
+                at_means += self.centre[j] * model[j]
         for j in range(self.kinds.shape[0]):
             odds = model[j] + (at_means if j == self.constant else 0.0)
-            if self.kinds[j] < 0 and not odds <= LOG_ODDS: return False
-            if self.kinds[j] == LOOSE and self.deviation[j] > 0.0 and not fabs(odds) * self.deviation[j] <= LOG_ODDS: return False
+            if self.kinds[j] < 0 and not odds <= LOG_ODDS:
+                return False
+            if (self.kinds[j] == LOOSE and self.deviation[j] > 0.0
+                    and not fabs(odds) * self.deviation[j] <= LOG_ODDS):
+                return False
         return True
 
 
 cdef (Py_ssize_t, Py_ssize_t, Py_ssize_t) panels_of(CompiledRows rows) noexcept:
-    """Rows of a panel, panels to a sum (as many as take as long as going through all columns), and additions in a row."""
+    """Rows of a panel, panels to a sum (as many as take as long as going through all columns), and
+    additions in a row.
+    """
     cdef Py_ssize_t n = rows.n_samples, P = rows.n_columns, entries = n * P, b, stretch
-    if isinstance(rows, CsrRows): entries = (<CsrRows>rows).v32.shape[0] if (<CsrRows>rows).single else (<CsrRows>rows).v64.shape[0]
+    cdef CsrRows sparse
+    if isinstance(rows, CsrRows):
+        sparse = <CsrRows>rows
+        entries = sparse.v32.shape[0] if sparse.single else sparse.v64.shape[0]
     b = min(rows.panel, PANEL) if n * P <= 4 * PANEL * entries else rows.panel
     stretch = 1 + n * P // (4 * b * (entries + 1))
     return b, stretch, min(n, min(entries, stretch * (b + 1))) + 4
 
 
 cdef void add(Py_ssize_t n, double* total, double* lost, double* part) noexcept nogil:
-    """Add to the totals, and to what is lost of them what that rounds off; nothing is left of the part."""
+    """Add to the totals, and to what is lost of them what that rounds off; nothing is left of the
+    part.
+    """
     cdef Py_ssize_t j
     cdef double before, sum_
     for j in range(n):
@@ -138,22 +172,28 @@ def column_sums(CompiledRows rows, const double[:, ::1] r):
             for k in range(n_panels):
                 lo = k * b
                 rows.adjoint(lo, min(lo + b, n), &r[c, lo], 1, &part[0])
-                if (k + 1) % panels[1] == 0 or k + 1 == n_panels: add(P, &total[c, 0], &lost[c, 0], &part[0])
+                if (k + 1) % panels[1] == 0 or k + 1 == n_panels:
+                    add(P, &total[c, 0], &lost[c, 0], &part[0])
     rows.free()
     found += lost
     return found, float(panels[2])
 
 
-def pair_sums(CompiledRows rows, const double[::1] coef, const double[::1] s, const double[::1] a, const double[::1] trust):
-    """Margins, s and a of the samples, and the sums of the dual point with the additions behind them (``_certificate.pyi``)."""
+def pair_sums(CompiledRows rows, const double[::1] coef, const double[::1] s, const double[::1] a,
+              const double[::1] trust):
+    """Margins, s and a of the samples, and the sums of the dual point with the additions behind
+    them (``_certificate.pyi``).
+    """
     cdef Py_ssize_t block, i, j, lo, hi, n = rows.n_samples, P = rows.n_columns
     cdef (Py_ssize_t, Py_ssize_t, Py_ssize_t) panels = panels_of(rows)
     cdef Py_ssize_t b = panels[0], n_panels = (n + b - 1) // b
     cdef double w, own, other
     state, found = np.empty((3, n)), np.zeros(P + 2)
     cdef double[:, ::1] out = state
-    cdef double[::1] total = found, lost = np.zeros(P + 2), partial = np.zeros(P + 2), col = np.empty(b)
-    fit(coef.shape[0] == P and (s is None or s.shape[0] == n) and (a is None or a.shape[0] == n), "coefficients and s, a")
+    cdef double[::1] total = found, lost = np.zeros(P + 2), partial = np.zeros(P + 2)
+    cdef double[::1] col = np.empty(b)
+    fit(coef.shape[0] == P and (s is None or s.shape[0] == n) and (a is None or a.shape[0] == n),
+        "coefficients and s, a")
     fit(trust is None or trust.shape[0] == n, "trust")
     rows = rows.borrow()
     with nogil:
@@ -163,17 +203,22 @@ def pair_sums(CompiledRows rows, const double[::1] coef, const double[::1] s, co
             for i in range(lo, hi):
                 w = rows.w[i]
                 out[0, i] *= rows.y[i]
-                if s is None: loss_terms(out[0, i], &own)
-                else: own = s[i]
+                if s is None:
+                    loss_terms(out[0, i], &own)
+                else:
+                    own = s[i]
                 own = min(own, 1.0) if own > 0.0 else 0.0
                 other = 0.0 if a is None or (trust is not None and trust[i] == INFINITY) else a[i]
                 other = min(other, 1.0) if other > 0.0 else 0.0
                 out[1, i], out[2, i] = own, other
                 col[i - lo] = w * (own - other) * rows.y[i]
-                if other > 0.0: partial[P + 1] += w * other * (1.0 if trust is None else trust[i])
+                if other > 0.0:
+                    partial[P + 1] += w * other * (1.0 if trust is None else trust[i])
             rows.adjoint(lo, hi, &col[0], 1, &partial[0])
             add_entropies(hi - lo, &rows.w[lo], &out[1, lo], &partial[P])
-            if (block + 1) % panels[1] == 0 or block + 1 == n_panels: add(P + 2, &total[0], &lost[0], &partial[0])
-        for j in range(P + 2): total[j] += lost[j]
+            if (block + 1) % panels[1] == 0 or block + 1 == n_panels:
+                add(P + 2, &total[0], &lost[0], &partial[0])
+        for j in range(P + 2):
+            total[j] += lost[j]
     rows.free()
     return state, found, float(panels[2])

@@ -25,13 +25,11 @@ def open_classes(
 def linearise_classes(
     rows: CompiledRows, state: ClassState, coef: FloatArray, primal: float, dual: float
 ) -> tuple[ClassState, FloatArray]: ...
-def follow_classes(
-    rows: CompiledRows,
-    state: ClassState,
-    dcoef: FloatArray,
-    centre: float,
-    share: float,
-    predictor: bool,
+def predict_classes(
+    rows: CompiledRows, state: ClassState, dcoef: FloatArray
+) -> tuple[ClassState, FloatArray]: ...
+def correct_classes(
+    rows: CompiledRows, state: ClassState, dcoef: FloatArray, centre: float, share: float
 ) -> tuple[ClassState, FloatArray]: ...
 def certify_classes(
     rows: CompiledRows, both: ClassState | tuple[ClassState, FloatArray], dcoef: FloatArray

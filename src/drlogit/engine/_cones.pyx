@@ -1,7 +1,9 @@
-"""Inequalities of size n: the norm's cone, the rows of groups and bounded features, and both together.
+"""Inequalities of size n: the norm's cone, the rows of groups and bounded features, and both
+together.
 
-``proof`` holds the multipliers of the certificate: those of the iterate, gone along with the corrections of the dual
-point (``respond``), without the trust rows, which are no part of the problem.
+``proof`` holds the multipliers of the certificate: those of the iterate, gone along with the
+corrections of the dual point (``respond``), without the trust rows, which are no part of the
+problem.
 
 Derivation: docs/algorithm.md, section 4.
 """
@@ -16,21 +18,32 @@ cdef double TRUST = SETTINGS.trust, BINDING = SETTINGS.binding_row
 cdef double dot(const double* a, const double* b, Py_ssize_t n) noexcept:
     cdef double total = 0.0
     cdef Py_ssize_t i
-    for i in range(n): total += a[i] * b[i]
+    for i in range(n):
+        total += a[i] * b[i]
     return total
 
 
 cdef class Cone:
-    cdef void open(self, const double* x, double mu) noexcept: pass
-    cdef void refresh(self) noexcept: pass
-    cdef void pull(self, const double* mult, double* out) noexcept: pass
-    cdef void parts(self, double* own, double* rank_one, double* coupling) noexcept: pass
-    cdef void aim_at(self, double centre, double share) noexcept: pass
-    cdef void drive(self, double* rhs) noexcept: pass
-    cdef void direction(self, const double* dx) noexcept: pass
-    cdef (double, double) longest(self) noexcept: return 1.0, 1.0
-    cdef void follow(self, const double* x, double mu, bint held) noexcept: pass
-    cdef double carried(self) noexcept: return 0.0
+    cdef void open(self, const double* x, double mu) noexcept:
+        pass
+    cdef void refresh(self) noexcept:
+        pass
+    cdef void pull(self, const double* mult, double* out) noexcept:
+        pass
+    cdef void parts(self, double* own, double* rank_one, double* coupling) noexcept:
+        pass
+    cdef void aim_at(self, double centre, double share) noexcept:
+        pass
+    cdef void drive(self, double* rhs) noexcept:
+        pass
+    cdef void direction(self, const double* dx) noexcept:
+        pass
+    cdef (double, double) longest(self) noexcept:
+        return 1.0, 1.0
+    cdef void follow(self, const double* x, double mu, bint held) noexcept:
+        pass
+    cdef double carried(self) noexcept:
+        return 0.0
 
     cdef void curvature(self, double* matrix, bint proof) noexcept:
         """matrix += a diagonal and a rank one, as ``parts`` has them: the lower triangle."""
@@ -38,12 +51,14 @@ cdef class Cone:
         cdef double[:, ::1] parts = np.zeros((3, size))
         self.parts(&parts[0, 0], &parts[1, 0], &parts[2, 0])
         for j in range(size):
-            for k in range(j + 1): matrix[j * size + k] += parts[1, j] * parts[1, k]
+            for k in range(j + 1):
+                matrix[j * size + k] += parts[1, j] * parts[1, k]
             matrix[j * size + j] += parts[0, j]
 
     cdef void gradient(self, double* out, bint proof) noexcept:
         """out -= what the multipliers (or those of the proof) push at (x, λ)."""
-        if self.mult.shape[0]: self.pull(&self.proof[0] if proof else &self.mult[0], out)
+        if self.mult.shape[0]:
+            self.pull(&self.proof[0] if proof else &self.mult[0], out)
 
     cdef void begin_proof(self) noexcept:
         self.proof[:] = self.mult
@@ -51,15 +66,18 @@ cdef class Cone:
     cdef void respond(self, const double* dx) noexcept:
         """The multipliers of the proof go along with dx at unchanged aims."""
         cdef Py_ssize_t k
-        for k in range(self.aim.shape[0]): self.aim[k] = 0.0
+        for k in range(self.aim.shape[0]):
+            self.aim[k] = 0.0
         self.direction(dx)
-        for k in range(self.proof.shape[0]): self.proof[k] += self.dmult[k]
+        for k in range(self.proof.shape[0]):
+            self.proof[k] += self.dmult[k]
 
     cdef double after(self, double primal, double dual) noexcept:
         cdef double total = 0.0
         cdef Py_ssize_t k
         for k in range(self.slack.shape[0]):
-            total += (self.slack[k] + primal * self.dslack[k]) * (self.mult[k] + dual * self.dmult[k])
+            total += ((self.slack[k] + primal * self.dslack[k])
+                      * (self.mult[k] + dual * self.dmult[k]))
         return total
 
     cdef void move(self, double primal, double dual) noexcept:
@@ -72,7 +90,8 @@ cdef class Cone:
     cdef void raise_by(self, double factor) noexcept:
         """All multipliers, in proportion."""
         cdef Py_ssize_t k
-        for k in range(self.mult.shape[0]): self.mult[k] *= factor
+        for k in range(self.mult.shape[0]):
+            self.mult[k] *= factor
         self.refresh()
 
 
@@ -82,7 +101,8 @@ cdef class LinearCone(Cone):
     cdef void aim_at(self, double centre, double share) noexcept:
         cdef Py_ssize_t k
         for k in range(self.slack.shape[0]):
-            self.aim[k] = centre * self.weight[k] - self.slack[k] * self.mult[k] - share * self.dslack[k] * self.dmult[k]
+            self.aim[k] = (centre * self.weight[k] - self.slack[k] * self.mult[k]
+                           - share * self.dslack[k] * self.dmult[k])
 
     cdef (double, double) longest(self) noexcept:
         cdef double primal = 1.0, dual = 1.0          # falls, in proportion
@@ -95,38 +115,43 @@ cdef class LinearCone(Cone):
     cdef void respond(self, const double* dx) noexcept:
         cdef Py_ssize_t k
         Cone.respond(self, dx)
-        for k in range(self.proof.shape[0]): self.proof[k] = max(self.proof[k], 0.0)
+        for k in range(self.proof.shape[0]):
+            self.proof[k] = max(self.proof[k], 0.0)
 
 
 cdef class CrossPolytope(LinearCone):
     """‖θ‖₁ ≤ λ (ℓ∞ transport): v_j ± θ_j ≥ 0 and λ - Σ v ≥ 0, v eliminated: diagonal plus rank one.
 
-    Slacks are (v-θ, v+θ, λ-Σv) with multipliers (p, q, t); t = p_j + q_j would be v's equation, and what is missing
-    of it is made up for by every step.
+    Slacks are (v-θ, v+θ, λ-Σv) with multipliers (p, q, t); t = p_j + q_j would be v's equation, and
+    what is missing of it is made up for by every step.
     """
 
     def __init__(self, where, last):
         m = len(where)
         self.m, self.last, self.degree, self.where = m, last, 1.0 if m else 0.0, where
         self.weight = np.concatenate([np.full(2 * m, 0.25 / max(m, 1)), [0.5]])
-        self.slack, self.mult, self.dslack, self.dmult, self.aim, self.proof = np.zeros((6, 2 * m + 1))
+        self.slack, self.mult, self.dslack = np.zeros((3, 2 * m + 1))
+        self.dmult, self.aim, self.proof = np.zeros((3, 2 * m + 1))
         self.own, self.left = np.zeros((2, m))
 
     cdef void open(self, const double* x, double mu) noexcept:
         cdef Py_ssize_t j, m = self.m
         cdef double room = x[self.last], v
-        for j in range(m): room -= fabs(x[self.where[j]])
+        for j in range(m):
+            room -= fabs(x[self.where[j]])
         for j in range(m):
             v = fabs(x[self.where[j]]) + 0.5 * room / m
             self.slack[j], self.slack[m + j] = v - x[self.where[j]], v + x[self.where[j]]
         self.slack[2 * m] = 0.5 * room if m else 1.0
-        for j in range(2 * m + 1): self.mult[j] = self.weight[j] * mu / self.slack[j] if m else 0.0
+        for j in range(2 * m + 1):
+            self.mult[j] = self.weight[j] * mu / self.slack[j] if m else 0.0
         self.dslack[:] = 0.0
         self.dmult[:] = 0.0
 
     cdef void pull(self, const double* mult, double* out) noexcept:
         cdef Py_ssize_t j
-        for j in range(self.m): out[self.where[j]] += mult[j] - mult[self.m + j]
+        for j in range(self.m):
+            out[self.where[j]] += mult[j] - mult[self.m + j]
         out[self.last] -= mult[2 * self.m]
 
     cdef void stiffness(self) noexcept:
@@ -142,11 +167,14 @@ cdef class CrossPolytope(LinearCone):
     cdef void parts(self, double* own, double* rank_one, double* coupling) noexcept:
         """θ: γ - α²/γ on the diagonal, and soft · (α/γ, -1)(α/γ, -1)ᵀ with λ."""
         cdef Py_ssize_t j, i
-        if self.m == 0: return
+        cdef double up, low
+        if self.m == 0:
+            return
         self.stiffness()
         for j in range(self.m):
             i = self.where[j]
-            own[i] += 4.0 * (self.mult[j] / self.slack[j]) * (self.mult[self.m + j] / self.slack[self.m + j]) / self.own[j]
+            up, low = self.mult[j] / self.slack[j], self.mult[self.m + j] / self.slack[self.m + j]
+            own[i] += 4.0 * up * low / self.own[j]
             rank_one[i] += sqrt(self.soft) * self.left[j] / self.own[j]
             coupling[i] -= self.soft * self.left[j] / self.own[j]
         rank_one[self.last] -= sqrt(self.soft)
@@ -160,20 +188,24 @@ cdef class CrossPolytope(LinearCone):
     cdef void drive(self, double* rhs) noexcept:
         """What the aims push, with v's answer to them (and to what is missing of its equations)."""
         cdef Py_ssize_t j, m = self.m
-        cdef double up, low, total = 0.0
-        if m == 0: return
+        cdef double up, low, lean, total = 0.0
+        if m == 0:
+            return
         for j in range(m):
             total += self.missing(j) / self.own[j]
-        self.miss = self.soft * (self.aim[2 * m] / self.mult[2 * m] + total)      # dt when dθ = dλ = 0
+        # dt when dθ = dλ = 0
+        self.miss = self.soft * (self.aim[2 * m] / self.mult[2 * m] + total)
         for j in range(m):
             up, low = self.aim[j] / self.slack[j], self.aim[m + j] / self.slack[m + j]
-            rhs[self.where[j]] -= up - low - self.left[j] * (self.missing(j) - self.miss) / self.own[j]
+            lean = self.left[j] * (self.missing(j) - self.miss) / self.own[j]
+            rhs[self.where[j]] -= up - low - lean
         rhs[self.last] += self.miss
 
     cdef void direction(self, const double* dx) noexcept:
         cdef Py_ssize_t j, m = self.m
         cdef double dv, dt, total = 0.0, sum_v = 0.0
-        if m == 0: return
+        if m == 0:
+            return
         for j in range(m):
             total += (self.missing(j) + self.left[j] * dx[self.where[j]]) / self.own[j]
         dt = self.soft * (self.aim[2 * m] / self.mult[2 * m] - dx[self.last] + total)
@@ -182,16 +214,17 @@ cdef class CrossPolytope(LinearCone):
             sum_v += dv
             self.dslack[j], self.dslack[m + j] = dv - dx[self.where[j]], dv + dx[self.where[j]]
         self.dslack[2 * m] = dx[self.last] - sum_v
-        for j in range(2 * m + 1): self.dmult[j] = (self.aim[j] - self.mult[j] * self.dslack[j]) / self.slack[j]
+        for j in range(2 * m + 1):
+            self.dmult[j] = (self.aim[j] - self.mult[j] * self.dslack[j]) / self.slack[j]
 
 
 cdef class RowCone(LinearCone):
     """Rows with at most two entries and a price: ``e₁ x_i + e₂ x_j + price λ ≥ 0``.
 
-    The last of them, one for each of ``costs``, are *trust rows* of features with domains: no part of the problem.
-    Their prices follow the iterate outwards (and double while they are ``held``, carrying what pieces should).  In the
-    proof of a problem with such features only rows that bind take part: others (a group that nobody moves has its
-    level free) would disturb.
+    The last of them, one for each of ``costs``, are *trust rows* of features with domains: no part
+    of the problem. Their prices follow the iterate outwards (and double while they are ``held``,
+    carrying what pieces should).  In the proof of a problem with such features only rows that bind
+    take part: others (a group that nobody moves has its level free) would disturb.
     """
 
     def __init__(self, columns, entries, price, weight, last, costs=()):
@@ -201,12 +234,15 @@ cdef class RowCone(LinearCone):
         self.slack, self.mult, self.dslack, self.dmult, self.aim, self.proof = np.zeros((6, self.m))
 
     cdef double at(self, Py_ssize_t k, const double* x) noexcept:
-        return self.entries[0, k] * x[self.columns[0, k]] + self.entries[1, k] * x[self.columns[1, k]]
+        return (self.entries[0, k] * x[self.columns[0, k]]
+                + self.entries[1, k] * x[self.columns[1, k]])
 
     cdef void open(self, const double* x, double mu) noexcept:
         cdef Py_ssize_t k
         for k in range(self.m):
-            if k >= self.n_true: self.price[k] = max(TRUST * self.costs[k - self.n_true], -1.3 * self.at(k, x) / x[self.last])
+            if k >= self.n_true:
+                self.price[k] = max(TRUST * self.costs[k - self.n_true],
+                                    -1.3 * self.at(k, x) / x[self.last])
             self.slack[k] = self.at(k, x) + self.price[k] * x[self.last]
             self.mult[k] = self.weight[k] * mu / self.slack[k]
 
@@ -221,7 +257,8 @@ cdef class RowCone(LinearCone):
         cdef Py_ssize_t k, i, j, size = self.last + 1, last = self.last
         cdef double stiff, one, other
         for k in range(self.m):
-            if proof and self.costs.shape[0] and self.proof[k] == 0.0: continue
+            if proof and self.costs.shape[0] and self.proof[k] == 0.0:
+                continue
             stiff, i, j = self.mult[k] / self.slack[k], self.columns[0, k], self.columns[1, k]
             one, other = self.entries[0, k], self.entries[1, k]
             matrix[i * size + i] += stiff * one * one
@@ -260,30 +297,40 @@ cdef class RowCone(LinearCone):
         cdef Py_ssize_t k
         for k in range(self.m):
             self.proof[k] = self.mult[k]
-            if self.costs.shape[0] and (k >= self.n_true or self.mult[k] <= BINDING * self.weight[k] * self.slack[k]): self.proof[k] = 0.0
+            if self.costs.shape[0] and (k >= self.n_true
+                                        or self.mult[k] <= BINDING * self.weight[k]
+                                        * self.slack[k]):
+                self.proof[k] = 0.0
 
     cdef void respond(self, const double* dx) noexcept:
-        """With trust rows, those whose multipliers would be negative leave the proof (and its matrix)."""
+        """With trust rows, those whose multipliers would be negative leave the proof (and its
+        matrix).
+        """
         cdef Py_ssize_t k
         for k in range(self.m):
-            if self.costs.shape[0] and self.proof[k] == 0.0: continue
-            self.proof[k] = max(self.proof[k] - self.mult[k] / self.slack[k] * (self.at(k, dx) + self.price[k] * dx[self.last]), 0.0)
+            if self.costs.shape[0] and self.proof[k] == 0.0:
+                continue
+            self.proof[k] = max(self.proof[k] - self.mult[k] / self.slack[k]
+                                * (self.at(k, dx) + self.price[k] * dx[self.last]), 0.0)
 
     cdef double carried(self) noexcept:
         cdef Py_ssize_t k
         cdef double total = 0.0
-        for k in range(self.n_true, self.m): total += self.costs[k - self.n_true] * self.mult[k]
+        for k in range(self.n_true, self.m):
+            total += self.costs[k - self.n_true] * self.mult[k]
         return total
 
     cdef void follow(self, const double* x, double mu, bint held) noexcept:
         """Trust rows go along with the iterate."""
         cdef Py_ssize_t k
         cdef double price, most = 0.0, cost
-        for k in range(self.n_true, self.m): most = max(most, self.mult[k] * self.costs[k - self.n_true])
+        for k in range(self.n_true, self.m):
+            most = max(most, self.mult[k] * self.costs[k - self.n_true])
         for k in range(self.n_true, self.m):
             cost = self.costs[k - self.n_true]
             price = max(self.price[k], max(TRUST * cost, -1.2 * self.at(k, x) / x[self.last]))
-            if held and self.mult[k] * cost > 0.1 * most: price *= 2.0
+            if held and self.mult[k] * cost > 0.1 * most:
+                price *= 2.0
             if price > self.price[k]:
                 self.price[k] = price
                 self.slack[k] = self.at(k, x) + price * x[self.last]
@@ -297,15 +344,18 @@ cdef inline double determinant(const double* x, Py_ssize_t n) noexcept:
 
 cdef inline double farthest(const double* x, const double* dx, Py_ssize_t n) noexcept:
     """Largest α ≤ 1 with x + α dx in the cone."""
-    cdef double a = dx[0] * dx[0] - dot(dx + 1, dx + 1, n - 1), b = x[0] * dx[0] - dot(x + 1, dx + 1, n - 1)
-    cdef double c = determinant(x, n), bound = INFINITY if dx[0] >= 0.0 else -x[0] / dx[0], disc = b * b - a * c
-    if disc < 0.0 or (a >= 0.0 and b >= 0.0): return min(1.0, bound)
+    cdef double a = dx[0] * dx[0] - dot(dx + 1, dx + 1, n - 1)
+    cdef double b = x[0] * dx[0] - dot(x + 1, dx + 1, n - 1)
+    cdef double c = determinant(x, n), bound = INFINITY if dx[0] >= 0.0 else -x[0] / dx[0]
+    cdef double disc = b * b - a * c
+    if disc < 0.0 or (a >= 0.0 and b >= 0.0):
+        return min(1.0, bound)
     disc = sqrt(disc) - b
     return min(1.0, min(bound, c / disc if disc > 0.0 else INFINITY))
 
 
 cdef class SecondOrderCone(Cone):
-    """‖θ‖₂ ≤ λ (ℓ2 transport) in Nesterov-Todd scaling; slack is (λ, θ), aims are in scaled space."""
+    """‖θ‖₂ ≤ λ (ℓ2 transport), Nesterov-Todd scaling; slack is (λ, θ), aims are scaled."""
 
     def __init__(self, where, last):
         m = len(where)
@@ -317,9 +367,11 @@ cdef class SecondOrderCone(Cone):
         cdef Py_ssize_t j
         cdef double det
         self.slack[0] = x[self.last]
-        for j in range(self.m): self.slack[j + 1] = x[self.where[j]]
+        for j in range(self.m):
+            self.slack[j + 1] = x[self.where[j]]
         det = determinant(&self.slack[0], self.m + 1)
-        for j in range(self.m + 1): self.mult[j] = (mu if j == 0 else -mu) * self.slack[j] / det
+        for j in range(self.m + 1):
+            self.mult[j] = (mu if j == 0 else -mu) * self.slack[j] / det
         self.dslack[:] = 0.0
         self.dmult[:] = 0.0
         self.refresh()
@@ -327,9 +379,11 @@ cdef class SecondOrderCone(Cone):
     cdef void refresh(self) noexcept:
         """Unit scaling point w, factor η, scaled point ν = W mult."""
         cdef Py_ssize_t j, n = self.m + 1
-        cdef double a = sqrt(determinant(&self.slack[0], n)), b = sqrt(determinant(&self.mult[0], n)), gamma
+        cdef double a = sqrt(determinant(&self.slack[0], n))
+        cdef double b = sqrt(determinant(&self.mult[0], n)), gamma
         gamma = sqrt(0.5 * (1.0 + dot(&self.slack[0], &self.mult[0], n) / (a * b)))
-        for j in range(1, n): self.w[j] = (self.slack[j] / a - self.mult[j] / b) / (2.0 * gamma)
+        for j in range(1, n):
+            self.w[j] = (self.slack[j] / a - self.mult[j] / b) / (2.0 * gamma)
         self.w[0] = hypot(1.0, sqrt(dot(&self.w[0] + 1, &self.w[0] + 1, self.m)))
         self.eta = sqrt(a / b)
         self.scaled(&self.mult[0], &self.nu[0], 1.0)
@@ -337,14 +391,17 @@ cdef class SecondOrderCone(Cone):
     cdef void scaled(self, const double* x, double* out, double sign) noexcept:
         """W x (sign 1) or W⁻¹ x (sign -1)."""
         cdef Py_ssize_t j
-        cdef double inner = dot(&self.w[0] + 1, x + 1, self.m), factor = self.eta if sign > 0 else 1.0 / self.eta
+        cdef double inner = dot(&self.w[0] + 1, x + 1, self.m)
+        cdef double factor = self.eta if sign > 0 else 1.0 / self.eta
         cdef double first = x[0], along = sign * first + inner / (1.0 + self.w[0])
-        for j in range(1, self.m + 1): out[j] = factor * (x[j] + along * self.w[j])
+        for j in range(1, self.m + 1):
+            out[j] = factor * (x[j] + along * self.w[j])
         out[0] = factor * (self.w[0] * first + sign * inner)
 
     cdef void pull(self, const double* mult, double* out) noexcept:
         cdef Py_ssize_t j
-        for j in range(self.m): out[self.where[j]] -= mult[j + 1]
+        for j in range(self.m):
+            out[self.where[j]] -= mult[j + 1]
         out[self.last] -= mult[0]
 
     cdef void parts(self, double* own, double* rank_one, double* coupling) noexcept:
@@ -369,32 +426,38 @@ cdef class SecondOrderCone(Cone):
         self.scaled(&self.dslack[0], p, -1.0)
         self.scaled(&self.dmult[0], q, 1.0)
         self.aim[0] = centre - dot(nu, nu, n) - share * dot(p, q, n)
-        for j in range(1, n): self.aim[j] = -2.0 * nu[0] * nu[j] - share * (p[0] * q[j] + q[0] * p[j])
+        for j in range(1, n):
+            self.aim[j] = -2.0 * nu[0] * nu[j] - share * (p[0] * q[j] + q[0] * p[j])
 
     cdef void divided(self, double* out) noexcept:
         """y with ν∘y = aim."""
         cdef Py_ssize_t j
         cdef double* nu = &self.nu[0]
         cdef double first = nu[0] * self.aim[0]
-        for j in range(1, self.m + 1): first -= nu[j] * self.aim[j]
+        for j in range(1, self.m + 1):
+            first -= nu[j] * self.aim[j]
         first /= determinant(nu, self.m + 1)
         out[0] = first
-        for j in range(1, self.m + 1): out[j] = (self.aim[j] - first * nu[j]) / nu[0]
+        for j in range(1, self.m + 1):
+            out[j] = (self.aim[j] - first * nu[j]) / nu[0]
 
     cdef void drive(self, double* rhs) noexcept:
         cdef Py_ssize_t j
         self.divided(&self.work[0])
         self.scaled(&self.work[0], &self.work2[0], -1.0)
-        for j in range(self.m): rhs[self.where[j]] += self.work2[j + 1]
+        for j in range(self.m):
+            rhs[self.where[j]] += self.work2[j + 1]
         rhs[self.last] += self.work2[0]
 
     cdef void direction(self, const double* dx) noexcept:
         cdef Py_ssize_t j
         self.dslack[0] = dx[self.last]
-        for j in range(self.m): self.dslack[j + 1] = dx[self.where[j]]
+        for j in range(self.m):
+            self.dslack[j + 1] = dx[self.where[j]]
         self.divided(&self.work[0])
         self.scaled(&self.dslack[0], &self.work2[0], -1.0)
-        for j in range(self.m + 1): self.work[j] -= self.work2[j]
+        for j in range(self.m + 1):
+            self.work[j] -= self.work2[j]
         self.scaled(&self.work[0], &self.dmult[0], -1.0)
 
     cdef (double, double) longest(self) noexcept:
@@ -410,22 +473,28 @@ cdef class Cones(Cone):
         self.cones, self.degree, self.each = list(cones), sum([cone.degree for cone in cones]), 1.0
 
     cdef void open(self, const double* x, double mu) noexcept:
-        for cone in self.cones: (<Cone>cone).open(x, mu)
+        for cone in self.cones:
+            (<Cone>cone).open(x, mu)
 
     cdef void gradient(self, double* out, bint proof) noexcept:
-        for cone in self.cones: (<Cone>cone).gradient(out, proof)
+        for cone in self.cones:
+            (<Cone>cone).gradient(out, proof)
 
     cdef void curvature(self, double* matrix, bint proof) noexcept:
-        for cone in self.cones: (<Cone>cone).curvature(matrix, proof)
+        for cone in self.cones:
+            (<Cone>cone).curvature(matrix, proof)
 
     cdef void aim_at(self, double centre, double share) noexcept:
-        for cone in self.cones: (<Cone>cone).aim_at(centre * self.each, share)
+        for cone in self.cones:
+            (<Cone>cone).aim_at(centre * self.each, share)
 
     cdef void drive(self, double* rhs) noexcept:
-        for cone in self.cones: (<Cone>cone).drive(rhs)
+        for cone in self.cones:
+            (<Cone>cone).drive(rhs)
 
     cdef void direction(self, const double* dx) noexcept:
-        for cone in self.cones: (<Cone>cone).direction(dx)
+        for cone in self.cones:
+            (<Cone>cone).direction(dx)
 
     cdef (double, double) longest(self) noexcept:
         cdef (double, double) both
@@ -437,35 +506,44 @@ cdef class Cones(Cone):
 
     cdef double after(self, double primal, double dual) noexcept:
         cdef double total = 0.0
-        for cone in self.cones: total += (<Cone>cone).after(primal, dual)
+        for cone in self.cones:
+            total += (<Cone>cone).after(primal, dual)
         return total
 
     cdef void move(self, double primal, double dual) noexcept:
-        for cone in self.cones: (<Cone>cone).move(primal, dual)
+        for cone in self.cones:
+            (<Cone>cone).move(primal, dual)
 
     cdef void raise_by(self, double factor) noexcept:
-        for cone in self.cones: (<Cone>cone).raise_by(factor)
+        for cone in self.cones:
+            (<Cone>cone).raise_by(factor)
 
     cdef void begin_proof(self) noexcept:
-        for cone in self.cones: (<Cone>cone).begin_proof()
+        for cone in self.cones:
+            (<Cone>cone).begin_proof()
 
     cdef void respond(self, const double* dx) noexcept:
-        for cone in self.cones: (<Cone>cone).respond(dx)
+        for cone in self.cones:
+            (<Cone>cone).respond(dx)
 
     cdef double carried(self) noexcept:
         cdef double total = 0.0
-        for cone in self.cones: total += (<Cone>cone).carried()
+        for cone in self.cones:
+            total += (<Cone>cone).carried()
         return total
 
     cdef void follow(self, const double* x, double mu, bint held) noexcept:
-        for cone in self.cones: (<Cone>cone).follow(x, mu, held)
+        for cone in self.cones:
+            (<Cone>cone).follow(x, mu, held)
 
 
 def box(where, last):
     """Rows ``λ - x_j ≥ 0`` and ``x_j + λ ≥ 0``; the whole cone counts as one product."""
-    m, entries, columns = len(where), np.zeros((2, 2 * len(where))), np.empty((2, 2, len(where)), np.int32)
+    m = len(where)
+    entries, columns = np.zeros((2, 2 * m)), np.empty((2, 2, m), np.int32)
     columns[:], entries[0, :m], entries[0, m:] = where, -1.0, 1.0
-    return RowCone(columns.reshape(2, 2 * m), entries, np.ones(2 * m), np.full(2 * m, 0.5 / max(m, 1)), last)
+    return RowCone(columns.reshape(2, 2 * m), entries, np.ones(2 * m),
+                   np.full(2 * m, 0.5 / max(m, 1)), last)
 
 
 def no_norm(last):
@@ -476,31 +554,35 @@ def no_norm(last):
 def cone_of(norm, where, last):
     """The cone of the transport norm's dual on the coordinates ``where`` (ascending)."""
     where = np.ascontiguousarray(where, np.int32)
-    if norm == "l1" or not len(where): return box(where, last)
+    if norm == "l1" or not len(where):
+        return box(where, last)
     return {"l2": SecondOrderCone, "linf": CrossPolytope}[norm](where, last)
 
 
-# --- several classes: ‖(B_j - B_k)/c‖_* ≤ λ for every pair ------------------------------------------------
+# --- several classes: ‖(B_j - B_k)/c‖_* ≤ λ for every pair ----------------------------------------
 
 
 cdef class PairwiseCones(Cones):
     """A cone of the norm on x_j - x_k for each pair of classes; all together count as one product.
 
-    ``where`` are the places of a class's coefficients in the norm, ``stride`` is from one class to the next.
+    ``where`` are the places of a class's coefficients in the norm, ``stride`` is from one class to
+    the next.
     """
 
     def __init__(self, norm, where, n_classes, stride, last):
         m = len(where)
         self.pairs = [(j, k) for k in range(1, n_classes) for j in range(k)]
         Cones.__init__(self, *[cone_of(norm, np.arange(m), m) for _ in self.pairs])
-        self.m, self.last, self.degree, self.where = m, last, 1.0, np.ascontiguousarray(where, np.int32)
+        self.m, self.last, self.degree = m, last, 1.0
+        self.where = np.ascontiguousarray(where, np.int32)
         self.n_classes, self.stride, self.each = n_classes, stride, 1.0 / len(self.pairs)
         self.local, self.between = np.zeros(m + 1), np.zeros((2, len(self.pairs), m + 1))
 
     cdef const double* difference(self, const double* x, Py_ssize_t q) noexcept:
         """x_j - x_k of pair q, and λ."""
         cdef Py_ssize_t i, j = self.pairs[q][0] * self.stride, k = self.pairs[q][1] * self.stride
-        for i in range(self.m): self.local[i] = x[j + self.where[i]] - x[k + self.where[i]]
+        for i in range(self.m):
+            self.local[i] = x[j + self.where[i]] - x[k + self.where[i]]
         self.local[self.m] = x[self.last]
         return &self.local[0]
 
@@ -514,7 +596,8 @@ cdef class PairwiseCones(Cones):
         self.local[:] = 0.0
 
     cdef void open(self, const double* x, double mu) noexcept:
-        for q, cone in enumerate(self.cones): (<Cone>cone).open(self.difference(x, q), mu * self.each)
+        for q, cone in enumerate(self.cones):
+            (<Cone>cone).open(self.difference(x, q), mu * self.each)
 
     cdef void gradient(self, double* out, bint proof) noexcept:
         self.local[:] = 0.0
@@ -523,7 +606,9 @@ cdef class PairwiseCones(Cones):
             self.spread(out, q)
 
     def flow(self):
-        """What the multipliers of the proof carry from class to class, a row for each pair (k, j < k)."""
+        """What the multipliers of the proof carry from class to class, a row for each pair (k, j <
+        k).
+        """
         found = np.zeros((len(self.cones), self.m))
         for q, cone in enumerate(self.cones):
             self.local[:] = 0.0
@@ -535,7 +620,8 @@ cdef class PairwiseCones(Cones):
         """λ's column; the rest is for ``stiffness``, pair by pair."""
         self.between[:], self.local[:] = 0.0, 0.0
         for q, cone in enumerate(self.cones):
-            (<Cone>cone).parts(&self.between[0, <Py_ssize_t>q, 0], &self.between[1, <Py_ssize_t>q, 0], &self.local[0])
+            (<Cone>cone).parts(&self.between[0, <Py_ssize_t>q, 0],
+                               &self.between[1, <Py_ssize_t>q, 0], &self.local[0])
             self.spread(coupling, q)
 
     def stiffness(self):
@@ -549,7 +635,9 @@ cdef class PairwiseCones(Cones):
             self.spread(rhs, q)
 
     cdef void direction(self, const double* dx) noexcept:
-        for q, cone in enumerate(self.cones): (<Cone>cone).direction(self.difference(dx, q))
+        for q, cone in enumerate(self.cones):
+            (<Cone>cone).direction(self.difference(dx, q))
 
     cdef void respond(self, const double* dx) noexcept:
-        for q, cone in enumerate(self.cones): (<Cone>cone).respond(self.difference(dx, q))
+        for q, cone in enumerate(self.cones):
+            (<Cone>cone).respond(self.difference(dx, q))

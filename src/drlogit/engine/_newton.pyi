@@ -1,11 +1,11 @@
 """Everything of size n but the cones: the reduced system, steps and the proof's correction."""
 
-from typing import Any
-
 from ..dual._certificate import Coordinates
 from ..dual.classes import ClassCoordinates
 from ..rows.arrays import FloatArray
+from ..rows.interface import State
 from ._cones import Cone
+from .protocols import System
 
 class Newton:
     """The driver's half of an iterate: (x, λ), the cone, the factored system, the certificate."""
@@ -14,8 +14,8 @@ class Newton:
     size: int
     square: int
     scalars: int
-    wide: Any
-    coordinates: Any
+    wide: System | None
+    coordinates: Coordinates | ClassCoordinates
     epsilon: float
     complementarity: float
     mu: float
@@ -34,12 +34,13 @@ class Newton:
         cone: Cone,
         coordinates: Coordinates | ClassCoordinates,
         length: float,
-        wide: Any = None,
+        wide: System | None = None,
     ) -> None: ...
     @property
     def lam(self) -> float: ...
     def open(self, x: FloatArray, mu: float) -> None: ...
-    def linearise(self, sums: FloatArray, weights: Any = None) -> bool: ...
+    def linearise(self, sums: FloatArray, weights: State | None = None) -> bool: ...
+    def residuals(self) -> FloatArray: ...
     def begin_proof(self) -> None: ...
     def end_proof(self) -> None: ...
     def correction(self) -> FloatArray: ...

@@ -1,7 +1,12 @@
-"""Everything of size n but the cones: the reduced system and the certificate from the samples' sums.
+"""Everything of size n but the cones: the reduced system and the certificate from the sums.
 
-Compiled because NumPy takes a microsecond per operation whatever its size, and an iteration has a
-hundred of these: more than the samples take on 500 rows.
+Compiled because NumPy takes a microsecond for each operation whatever its size, and an iteration
+has a hundred of these: more than the samples take on 500 rows.
+
+    P          coefficients with λ, which is the last       x      coordinates of the iterate
+    scale      (β, b, λ) = scale · x                        dx     the last direction
+    residual   ρ of (4)                                     unit   scaling to unit diagonal
+    adj        adjoints of the samples, in user's units     proof  left side of the dual's equations
 
 Derivation: docs/algorithm.md, (8), (9) and (11) to (14).
 """
@@ -11,20 +16,30 @@ from scipy.linalg.cython_blas cimport dtrsv
 from scipy.linalg.cython_lapack cimport dpotrf
 from drlogit.dual.bound import DualSums, lower_bound
 from drlogit.rows._shapes cimport fit
-from ._cones cimport Cone, dot
-from ._pair cimport SCALARS
+from ._cones cimport dot
+from . cimport _sums
+from ._sums cimport Linearised, linearised
 from .settings import SETTINGS
 
 cdef int ONE = 1
 cdef double KEPT = SETTINGS.kept_product
-cdef double GUIDE = 1.0, PREDICTOR = SETTINGS.class_predictor, CORRECTOR = SETTINGS.class_corrector, CORRECTION = SETTINGS.class_correction
+cdef double GUIDE = 1.0, PREDICTOR = SETTINGS.class_predictor, CORRECTOR = SETTINGS.class_corrector
+cdef double CORRECTION = SETTINGS.class_correction
+
+# Shifts of the unit diagonal that are tried: from the first on, times the factor, below the last.
+cdef double FIRST_SHIFT = 1e-14, SHIFT_FACTOR = 100.0, LAST_SHIFT = 1e-3
+
+# Trust rows hold an iterate if they push by more than this share of ε (less when the
+# complementarity is below HELD_BELOW), once the complementarity is below HELD_NEAR.
+cdef double HELD_SHARE = 1e-2, HELD_BELOW = 1e-6, HELD_NEAR = 2e-2
 
 
 cdef class Newton:
-    """(x, λ) in coordinates where a typical row has length one: (β, b, λ) = ``scale · x``.
+    """The iterate (x, λ) in coordinates where a typical row has length one, and its system (8).
 
-    ``coordinates`` is what the bound has to know of (β, b); ``length``: additions in a sum, a guess until samples tell.
-    With ``wide`` (``wide.WideSystem``) no matrix is formed.
+    ``coordinates`` is what the bound has to know of (β, b).  ``length`` is how many additions a sum
+    takes, a guess until the samples tell.  With ``wide`` (``protocols.System``) no matrix is formed
+    and the system is solved by products.
     """
 
     def __init__(self, scale, epsilon, cone, coordinates, length, wide=None):
@@ -32,9 +47,11 @@ cdef class Newton:
         self.size, self.scale, self.cone, self.wide = P, scale, cone, wide
         self.square = P * P if wide is None else 2 * P
         self.scalars = self.square + 3 * P
-        self.given, self.epsilon, self.coordinates, self.length = epsilon, epsilon * scale[P - 1], coordinates, length
+        self.given, self.epsilon = epsilon, epsilon * scale[P - 1]
+        self.coordinates, self.length = coordinates, length
         self.slop = coordinates.used(np.zeros(P - 1), 2.0**-53) * scale[P - 1]
-        self.x, self.dx, self.residual, self.rhs, self.unit, self.proof, self.best_x = np.zeros((7, P))
+        self.x, self.dx, self.residual, self.rhs = np.zeros((4, P))
+        self.unit, self.proof, self.best_x = np.zeros((3, P))
         self.change = np.zeros(P)
         self.dcoef = self.change
         self.factor = np.zeros((P, P) if wide is None else (1, 1))
@@ -48,29 +65,35 @@ cdef class Newton:
         self.cone.open(&self.x[0], mu)
 
     def linearise(self, double[::1] sums, weights=None):
-        """Residuals, what to expect of a bound, and the factored matrix; False if it does not factor.
+        """Residuals, the expected bound (11), and the factored matrix; False if it has no factor.
 
         ``weights`` are those of the samples in the Gram matrix, where that is not formed.
         """
         cdef Py_ssize_t j, P = self.size
-        fit(sums.shape[0] == self.scalars + SCALARS, "sums")
-        cdef double* adj = &sums[0] + self.square
-        cdef double* tot = adj + 3 * P
+        fit(sums.shape[0] == self.scalars + _sums.SCALARS, "sums")
+        cdef Linearised parts = linearised(&sums[0], P, self.square)
+        cdef const double* scalars = parts.scalars
         self.sums = sums
-        for j in range(P): self.residual[j] = self.scale[j] * adj[j]
+        for j in range(P):
+            self.residual[j] = self.scale[j] * parts.gradient[j]
         self.residual[P - 1] += self.epsilon
         self.cone.gradient(&self.residual[0], False)
-        self.loss, self.primal = tot[0], self.epsilon * self.x[P - 1] + tot[1]
+        self.loss = scalars[_sums.LOSS]
+        self.primal = self.epsilon * self.x[P - 1] + scalars[_sums.VALUE]
         if self.primal < self.best:
             self.best = self.primal
             self.best_x[:] = self.x
-        self.complementarity = max(tot[2] + self.cone.after(0.0, 0.0), 1e-300)
-        self.mu = self.complementarity / max(tot[3] + self.cone.degree, 1e-300)
-        # F(x') ≥ entropy + residual·x' for every x' in the cone: here, at the iterate.
-        self.expected = tot[5] + dot(&self.residual[0], &self.x[0], P) - self.cone.carried() * self.x[P - 1]
+        self.complementarity = max(scalars[_sums.PRODUCTS] + self.cone.after(0.0, 0.0), 1e-300)
+        self.mu = self.complementarity / max(scalars[_sums.DEGREE] + self.cone.degree, 1e-300)
+        self.expected = scalars[_sums.ENTROPY] + dot(&self.residual[0], &self.x[0], P)
+        self.expected -= self.cone.carried() * self.x[P - 1]
         if self.wide is not None:
             return self.build(weights)
         return self.factorise(False)
+
+    def residuals(self):
+        """ρ of (4) at the last linearisation, in scaled coordinates."""
+        return np.array(self.residual)
 
     def build(self, weights):
         """The system behind products."""
@@ -82,34 +105,38 @@ cdef class Newton:
         return self.wide.build(weights, data, np.asarray(parts), self.pinned)
 
     cdef void assemble(self, bint proof) noexcept:
-        """The matrix at unit diagonal, in the end in the upper triangle: OpenBLAS factors that in less time."""
+        """The matrix of (8) at unit diagonal; OpenBLAS factors upper triangles faster."""
         cdef Py_ssize_t j, k, first, P = self.size
         cdef double* gram = &self.sums[0]
         cdef double* matrix = &self.factor[0, 0]
         cdef double* scale = &self.scale[0]
         cdef double* unit = &self.unit[0]
         for j in range(P):
-            for k in range(j + 1): matrix[j * P + k] = scale[j] * scale[k] * gram[j * P + k]
+            for k in range(j + 1):
+                matrix[j * P + k] = scale[j] * scale[k] * gram[j * P + k]
         self.cone.curvature(matrix, proof)
         if self.pinned:
-            for j in range(P): matrix[(P - 1) * P + j] = 0.0
+            for j in range(P):
+                matrix[(P - 1) * P + j] = 0.0
         for j in range(P):
             unit[j] = 1.0 / sqrt(matrix[j * P + j]) if matrix[j * P + j] > 0.0 else 1.0
             matrix[j * P + j] = 1.0
         for first in range(0, P, 8):     # as many rows of it are written together
             for j in range(first + 1, P):
-                for k in range(first, min(first + 8, j)): matrix[k * P + j] = unit[j] * unit[k] * matrix[j * P + k]
+                for k in range(first, min(first + 8, j)):
+                    matrix[k * P + j] = unit[j] * unit[k] * matrix[j * P + k]
 
     cdef bint factorise(self, bint proof) noexcept:
-        """The matrix with as little on its diagonal as it takes."""
+        """Cholesky factor of the matrix with the smallest shift of its diagonal that gives one."""
         cdef Py_ssize_t j
-        cdef double shift = 1e-14
+        cdef double shift = FIRST_SHIFT
         cdef int info = 1, order = self.size
-        while info != 0 and shift < 1e-3:
+        while info != 0 and shift < LAST_SHIFT:
             self.assemble(proof)
-            for j in range(order): self.factor[j, j] += shift
+            for j in range(order):
+                self.factor[j, j] += shift
             dpotrf("L", &order, &self.factor[0, 0], &order, &info)
-            shift *= 100.0
+            shift *= SHIFT_FACTOR
         return info == 0
 
     # --- the certificate ------------------------------------------------------------------------
@@ -117,76 +144,95 @@ cdef class Newton:
     cpdef void begin_proof(self):
         """From the iterate's multipliers, without the trust rows."""
         cdef Py_ssize_t j, P = self.size
-        for j in range(P): self.proof[j] = self.scale[j] * self.sums[self.square + j]
+        cdef const double* gradient = &self.sums[self.square]
+        for j in range(P):
+            self.proof[j] = self.scale[j] * gradient[j]
         self.proof[P - 1] += self.budget()
         self.cone.begin_proof()
 
     cdef double budget(self) noexcept:
         """What of ε the sums may use so that, with their rounding, they do not use more."""
-        return self.epsilon * (1.0 - 2.0**-51 * (self.length + 8)) - 1.01 * self.slop * (self.length + 8)
+        cdef double additions = self.length + 8
+        return self.epsilon * (1.0 - 2.0**-51 * additions) - 1.01 * self.slop * additions
 
     cpdef void end_proof(self):
         """Back to the system of the steps."""
         self.rows_of_proof(False)
 
     cdef void rows_of_proof(self, bint proof) noexcept:
-        if self.cone.carried() > 0.0: self.factorise(proof)
+        if self.cone.carried() > 0.0:
+            self.factorise(proof)
 
     def correction(self):
         """Newton's step to the dual's equations, at unchanged complementarity."""
         cdef Py_ssize_t j
         self.rows_of_proof(True)
-        for j in range(self.size): self.rhs[j] = self.proof[j]
+        for j in range(self.size):
+            self.rhs[j] = self.proof[j]
         self.cone.gradient(&self.rhs[0], True)
-        for j in range(self.size): self.rhs[j] = -self.rhs[j]
+        for j in range(self.size):
+            self.rhs[j] = -self.rhs[j]
         self.solve(CORRECTION)
         self.cone.respond(&self.dx[0])
         return self.change.copy()
 
     def prove(self, double[::1] sums):
-        """The bound of a dual point from its sums (adjoint, what flips and moves spend, entropy, additions)."""
+        """The bound (13), (14) of a dual point from its sums."""
         cdef Py_ssize_t j, P = self.size
-        fit(sums.shape[0] == P + 2, "sums of a dual point")
-        self.length = sums[P + 1]
-        for j in range(P): self.proof[j] = self.scale[j] * sums[j]
+        fit(sums.shape[0] == P + _sums.PROOF, "sums of a dual point")
+        cdef double entropy = sums[P + _sums.PROOF_ENTROPY]
+        self.length = sums[P + _sums.PROOF_ADDITIONS]
+        for j in range(P):
+            self.proof[j] = self.scale[j] * sums[j]
         self.proof[P - 1] += self.budget()
-        value, _ = lower_bound(self.coordinates, self.given, DualSums(-np.asarray(sums[:P - 1]), -sums[P - 1], sums[P], sums[P + 1]))
+        found = DualSums(-np.asarray(sums[:P - 1]), -sums[P - 1], entropy, self.length)
+        value, _ = lower_bound(self.coordinates, self.given, found)
         self.dual = max(self.dual, value)
         return value
 
     # --- steps ----------------------------------------------------------------------------------
 
     cdef void right_side(self, double centre, double share, const double* predicted) noexcept:
-        """Of the step towards ``centre`` with a share of the second-order terms (the cone's aim is set)."""
+        """Right side of (8) for the step to ``centre`` less a share of the second-order terms.
+
+        The cone's targets are set before.
+        """
         cdef Py_ssize_t j, P = self.size
-        cdef double* adj = &self.sums[0] + self.square
+        cdef Linearised parts = linearised(&self.sums[0], P, self.square)
         cdef double along
         for j in range(P):
-            along = adj[P + j] + centre * adj[2 * P + j]
-            if predicted != NULL: along += share * predicted[j]
+            along = parts.affine[j] + centre * parts.centring[j]
+            if predicted != NULL:
+                along += share * predicted[j]
             self.rhs[j] = -self.residual[j] - self.scale[j] * along
         self.cone.drive(&self.rhs[0])
-        if self.pinned: self.rhs[P - 1] = 0.0
+        if self.pinned:
+            self.rhs[P - 1] = 0.0
 
     cdef int solve(self, double rtol) except -1:
-        """dx for rhs; behind products, to a residual of this size."""
+        """dx for rhs; a system that is solved by products, to a residual of this size."""
         cdef Py_ssize_t j
         cdef int size = self.size
         cdef double* rhs = &self.rhs[0]
         cdef const double[::1] found
         if self.wide is not None:
             found = self.wide.solve(np.asarray(self.rhs), rtol)
-            for j in range(size): self.dx[j] = found[j]
+            for j in range(size):
+                self.dx[j] = found[j]
         else:
-            for j in range(size): rhs[j] *= self.unit[j]
-            dtrsv("L", "N", "N", &size, &self.factor[0, 0], &size, rhs, &ONE)       # dpotrs copies the factor
+            for j in range(size):
+                rhs[j] *= self.unit[j]
+            # dpotrs copies the factor
+            dtrsv("L", "N", "N", &size, &self.factor[0, 0], &size, rhs, &ONE)
             dtrsv("L", "T", "N", &size, &self.factor[0, 0], &size, rhs, &ONE)
-            for j in range(size): self.dx[j] = self.unit[j] * rhs[j]
-        for j in range(size): self.dcoef[j] = self.scale[j] * self.dx[j]
+            for j in range(size):
+                self.dx[j] = self.unit[j] * rhs[j]
+        for j in range(size):
+            self.dcoef[j] = self.scale[j] * self.dx[j]
         return 0
 
     cpdef double decrement(self) except? -1:
-        """Newton's decrement, squared: what a step to the central path should gain."""
+        """The squared Newton decrement: twice what a step to the central path should gain."""
         cdef Py_ssize_t j
         cdef int size = self.size
         cdef double* rhs = &self.rhs[0]
@@ -195,12 +241,13 @@ cdef class Newton:
         if self.wide is not None:
             self.solve(GUIDE)
             return dot(rhs, &self.dx[0], size)
-        for j in range(size): rhs[j] *= self.unit[j]
+        for j in range(size):
+            rhs[j] *= self.unit[j]
         dtrsv("L", "N", "N", &size, &self.factor[0, 0], &size, rhs, &ONE)
         return dot(rhs, rhs, size)
 
     def predictor(self):
-        """All products to zero: the direction in the user's coefficients."""
+        """The direction with all products to zero, in the user's coefficients."""
         self.cone.aim_at(0.0, 0.0)
         self.right_side(0.0, 0.0, NULL)
         self.solve(PREDICTOR)
@@ -208,8 +255,8 @@ cdef class Newton:
         return self.change.copy()
 
     def corrector(self, double centre, double share, double[::1] predicted):
-        """Towards ``centre``, with a share of the predictor's second-order terms."""
-        fit(predicted.shape[0] >= self.size + 3, "sums of a prediction")
+        """The direction to ``centre``, less a share of the predictor's second-order terms."""
+        fit(predicted.shape[0] >= self.size + _sums.CHANGES, "sums of a prediction")
         self.aimed = centre
         self.cone.aim_at(centre, share)
         self.right_side(centre, share, &predicted[0])
@@ -217,17 +264,23 @@ cdef class Newton:
         self.cone.direction(&self.dx[0])
         return self.change.copy()
 
-    cpdef (double, double) longest(self): return self.cone.longest()
+    cpdef (double, double) longest(self):
+        return self.cone.longest()
 
     cpdef double after(self, double primal, double dual, double[::1] predicted):
         """Complementarity after a predictor step of these lengths."""
         cdef Py_ssize_t P = self.size
-        fit(predicted.shape[0] >= P + 3, "sums of a prediction")
-        return (self.sums[self.scalars + 2] + primal * predicted[P] + dual * predicted[P + 1]
-                + primal * dual * predicted[P + 2] + self.cone.after(primal, dual))
+        fit(predicted.shape[0] >= P + _sums.CHANGES, "sums of a prediction")
+        return (self.sums[self.scalars + _sums.PRODUCTS]
+                + primal * predicted[P + _sums.PRIMAL_CHANGE]
+                + dual * predicted[P + _sums.DUAL_CHANGE]
+                + primal * dual * predicted[P + _sums.BOTH_CHANGE]
+                + self.cone.after(primal, dual))
 
     def parabola(self):
-        """Slope and curvature of the loss along the last direction, from the last Gram matrix and gradient (κ = ∞)."""
+        """Slope and curvature of the loss along the last direction, from the last Gram matrix and
+        gradient (κ = ∞).
+        """
         cdef Py_ssize_t j, k, P = self.size
         cdef double slope = 0.0, curvature = 0.0
         cdef double* gram = &self.sums[0]
@@ -239,7 +292,8 @@ cdef class Newton:
         for j in range(P - 1):
             slope += self.dcoef[j] * adj[j]
             curvature += self.dcoef[j] * self.dcoef[j] * gram[j * P + j]
-            for k in range(j): curvature += 2.0 * self.dcoef[j] * self.dcoef[k] * gram[j * P + k]
+            for k in range(j):
+                curvature += 2.0 * self.dcoef[j] * self.dcoef[k] * gram[j * P + k]
         return slope, curvature
 
     def trial(self, double primal):
@@ -247,7 +301,8 @@ cdef class Newton:
         cdef Py_ssize_t j
         coef = np.empty(self.size)
         cdef double[::1] view = coef
-        for j in range(self.size): view[j] = self.scale[j] * (self.x[j] + primal * self.dx[j])
+        for j in range(self.size):
+            view[j] = self.scale[j] * (self.x[j] + primal * self.dx[j])
         return coef
 
     def best_model(self):
@@ -255,17 +310,25 @@ cdef class Newton:
         return np.multiply(self.best_x, self.scale)
 
     @property
-    def lam(self): return self.x[self.size - 1] * self.scale[self.size - 1]
+    def lam(self):
+        return self.x[self.size - 1] * self.scale[self.size - 1]
 
     cpdef void move(self, double primal, double dual):
         cdef Py_ssize_t j
-        if primal == 0.0 and dual == 0.0: return
-        cdef double before = self.cone.after(0.0, 0.0), after
-        for j in range(self.size): self.x[j] += primal * self.dx[j]
+        if primal == 0.0 and dual == 0.0:
+            return
+        cdef double before = self.cone.after(0.0, 0.0), after, carried
+        for j in range(self.size):
+            self.x[j] += primal * self.dx[j]
         self.cone.move(primal, dual)
-        if self.sums[self.scalars + 2] == 0.0:
-            # Nobody but the cone: its product must not fall far below what was aimed at, ahead of the residuals.
-            after, before = self.cone.after(0.0, 0.0), KEPT * min(before, self.aimed * self.cone.degree)
-            if 0.0 < after < before: self.cone.raise_by(before / after)
-        self.held = self.complementarity < 2e-2 and self.cone.carried() > 1e-2 * min(1.0, self.complementarity / 1e-6) * self.epsilon
+        if self.sums[self.scalars + _sums.PRODUCTS] == 0.0:
+            # The cone alone has products: they must not fall far below the target before the
+            # residuals do.
+            after = self.cone.after(0.0, 0.0)
+            before = KEPT * min(before, self.aimed * self.cone.degree)
+            if 0.0 < after < before:
+                self.cone.raise_by(before / after)
+        # Trust rows carry what pieces should while the iterate is close and they still push.
+        carried = HELD_SHARE * min(1.0, self.complementarity / HELD_BELOW) * self.epsilon
+        self.held = self.complementarity < HELD_NEAR and self.cone.carried() > carried
         self.cone.follow(&self.x[0], self.mu, self.held)

@@ -1,18 +1,19 @@
 cdef enum:
-    LEVELS = 320        # of step lengths
-    SCALARS = 8         # after Gram matrix and three adjoints: loss, value, products, degree, over, entropy, new
-
-cdef void limit(double* costs, double fall, double cost) noexcept nogil
+    # rows of a state's table; without flips it has only the first two
+    U, S, T, R, C, A, Q, TABLES
 
 cdef enum:
-    U, S, T, R, C, A, Q, TABLES         # margin, dual probability, slacks, multipliers, 1/(c r + a t); how many
+    # rows of a direction: changes of u, t, r, c (that of a is minus that of c)
+    DU, DT, DR, DC, STEPS
 
 cdef class PairState:
-    """What a block of samples remembers; arrays that a visit adds are new ones, those of before stay as they are."""
-    cdef const double[::1] kappa        # what flips cost, NEVER where the label cannot flip; empty in a problem without flips
-    cdef const double[::1] slope        # of a linear loss -s u, per sample; empty: the log-loss
-    cdef double[:, ::1] now             # U to Q; U and S in a problem without flips
-    cdef double[:, ::1] second          # of predict: second-order terms of both products
-    cdef double[:, ::1] step            # of correct: changes of u, t, r, c (that of a is minus that of c)
+    """What a block of samples remembers; visits make new states and leave the old ones alone.
 
-cpdef (double, double) longest(double[::1] sums, Py_ssize_t first, double price)
+    kappa    flip costs, NEVER where the label cannot flip; empty in a problem without flips
+    slope    s of a linear loss -s u for each sample; empty with the log-loss
+    now      the table of U to Q
+    second   second-order terms of both products, after ``predict_pair``
+    step     the direction, after ``correct_pair``
+    """
+    cdef const double[::1] kappa, slope
+    cdef double[:, ::1] now, second, step

@@ -1,20 +1,30 @@
-"""The samples of features with domains: pieces, found by the exact oracle as the iterates ask for them.
+"""The samples of features with domains: pieces, which an exact oracle finds as iterates need them.
 
     top_i ≥ h(v_k) - λ d_k   for the pieces k of sample i,   v_k = y_k (x_i moved)·(β, high, b)
 
-Groups are complete ("none" is a category) and their least coefficient is zero (docs/domains.md).  A piece is
-(sample, label, set of moved items); its row is the sample's with a few entries changed: a changed
-group loses the entry of its category and, under the label -1, gains one at its ``high``; a bounded
-feature goes to one of its ends, and an ordered group loses the entry of its level and gains that of
-another, which its item names.  So margins, adjoints and Gram matrix need the sample's own row once
-and the changes beside it.
+Groups are complete ("none" is a category) and their least coefficient is zero (docs/domains.md).  A
+piece is (sample, label, set of moved items); its row is the sample's with a few entries changed: a
+changed group loses the entry of its category and, under the label -1, gains one at its ``high``; a
+bounded feature goes to one of its ends; an ordered group loses the entry of its level and gains
+that of the level which its item names.  So margins, adjoints and Gram matrix need the sample's own
+row once and the changes beside it.
 
-Coordinates: categories, levels of immovable groups, sparse columns, high of each group, bounded
+Coordinates: categories, levels of ordered and immovable groups, sparse columns, high of each group, bounded
 features, dense columns, b if there is one, λ; after these P, the *combinations* of levels of a few
 groups each, so that a row has one entry where it would have several: a Gram matrix takes the square
-of their number, and the sums over combinations are spread out to levels once, at the end.  A row is a
-few sparse entries and a dense *tail* from the bounded features on.  Visits are pure functions of
-(table, state, …).
+of their number, and the sums over combinations are spread out to levels once, at the end.  A row is
+a few sparse entries and a dense *tail* from the bounded features on.
+
+    N, P, Q    samples, coordinates, coordinates with combinations
+    G, L       unordered groups that may change, levels of ordered groups that may
+    nb, C      bounded features, combinations of a sample
+    T, m       entries of a row's tail, sparse entries of the row at hand
+    W          64-bit words of a set of items
+    y, cost    label and cost d of a piece          v, s   its margin and dual probability
+    q, r       its multiplier and slack, (16)       top    epigraph variable τ of a sample
+    sd         Σ q/r over the pieces of a sample    d...   changes along a direction
+
+Visits take a table and a state and return a new state and an array of sums (``_sums``).
 
 Derivation: docs/algorithm.md, (15) and (16).
 """
@@ -27,7 +37,8 @@ from libc.stdint cimport uint64_t
 from libc.string cimport memcmp, memcpy
 from scipy.linalg.cython_blas cimport dsyrk
 
-from drlogit.engine._pair cimport LEVELS, SCALARS, limit
+from drlogit.engine cimport _sums
+from drlogit.engine._sums cimport Linearised, book, linearised
 from drlogit.problem._losses cimport entropy, loss_terms
 from drlogit.problem._moves cimport Item, LevelMoves, Priced, sorted_items
 from drlogit.rows._products cimport CompiledRows, CsrRows, DenseRows, Entries
@@ -41,29 +52,41 @@ cdef extern from *:
 cdef enum:
     PANEL = 64          # samples whose sums are added up first
     TOGETHER = 500      # samples whose combinations are counted pair by pair
-    MOST = 2            # pieces per sample and label that one look may add
-cdef double EMPTIED = SETTINGS.emptied, LEFT = SETTINGS.kept, SECOND = SETTINGS.second_order, PASSING = SETTINGS.passing
-cdef double BINDS = SETTINGS.binding_piece
-cdef double LIFT = SETTINGS.new_slack
+    MOST = 2            # pieces that one search may add for each sample and label
+    ADJOINTS = 3        # gradient, affine and centring part of a linearisation
+cdef double EMPTIED = SETTINGS.emptied, KEPT = SETTINGS.kept, SECOND = SETTINGS.second_order
+cdef double PASSING = SETTINGS.passing, BINDS = SETTINGS.binding_piece
+cdef double NEW_SLACK = SETTINGS.new_slack
+
+# Slacks below THIN of μ (or of what the step promised) are widened to WIDE μ.  The search for new
+# pieces uses a λ that is lower by AHEAD while μ is above AHEAD_MU, to find pieces before they bind.
+# A new piece has at most MOST_SHARE of a sample's weight.
+cdef double THIN = 0.05, WIDE = 0.3, AHEAD = 0.02, AHEAD_MU = 0.005, MOST_SHARE = 0.5
 
 cdef struct Piece:
-    double y, cost, v, q, s, r     # label, cost, margin, multiplier, slope, slack
+    double y, cost, v, q, s, r     # label, cost, margin, multiplier, dual probability, slack
 
 cdef struct Step:
     double v, q, r, second         # changes of margin, multiplier and slack; second-order term
 
-#: A block at an iterate: costs of flips, and slopes of a linear loss -s u in the place of the log-loss, or none (one
-#: or one per sample); pieces sample by sample (``starts``), their moved items as bits, the last ``new`` of a sample
-#: taken in here; scores and epigraph variables of samples; the loss; the direction of ``predict`` and ``correct``.
-PieceState = namedtuple("PieceState", "kappa slope starts pieces sets new score top loss step dscore dtop dlam", module=__name__)
+#: A block at an iterate.  ``kappa``: flip costs; ``slope``: slopes of a linear loss -s u instead of
+#: the log-loss, or none (each has one entry or one for each sample).  ``pieces``: those of sample i
+#: from ``starts[i]`` on; ``sets``: their moved items as bits; the last ``new[i]`` were found here.
+#: ``score``, ``top``: of the samples; ``loss``: their sum.  ``step``, ``dscore``, ``dtop``,
+#: ``dlam``: the direction of ``follow``.
+PieceState = namedtuple(
+    "PieceState", "kappa slope starts pieces sets new score top loss step dscore dtop dlam",
+    module=__name__)
 
 
 cdef class Table:
     """The samples of a block in the coordinates of a layout; nothing of X is copied.
 
-    ``codes`` are the coordinates of each sample's categories, unordered groups first, then its levels in
-    ordered groups (``level_places`` are their coordinates, -1 for a level left out); ``joint`` those of its combinations, -1 for none; ``levels`` and ``signs`` the entries that
-    a combination stands for.
+    ``codes`` are the coordinates of each sample's categories in unordered groups that may change,
+    then its levels in ordered groups, then coordinates in other groups, -1 for none.
+    ``level_places`` are the coordinates of levels, -1 for a level of reference; ``level_codes`` says
+    in which column of ``codes`` the group of a level is.  ``joint`` are the coordinates of its combinations, -1 for none; ``levels`` and ``signs`` the
+    entries that a combination stands for.
     """
     cdef CompiledRows rows
     cdef const double[::1] y, w
@@ -72,7 +95,7 @@ cdef class Table:
     cdef const int[::1] tail_columns, places
     cdef bint offset, bare              # bare: nothing but groups
     cdef const double[::1] low, group_costs, lower, upper, bounded_costs
-    cdef const int[::1] bounded, level_places, level_codes      # level_codes: where ``codes`` has a level's group
+    cdef const int[::1] bounded, level_places, level_codes
     cdef object level_costs
     cdef readonly Py_ssize_t N, G, L, C, nb, high, start, T, P, Q, W, least      # least: of joint
 
@@ -81,18 +104,24 @@ cdef class Table:
         self.rows, self.y, self.w, self.codes = rows, rows.y, rows.w, codes
         self.joint, self.levels, self.signs = combined
         self.N, self.C, self.G = rows.n_samples, self.joint.shape[1], domains.n_unordered
-        self.level_costs, self.level_places, self.L = domains.level_costs, layout.level_places, layout.level_places.size
+        self.level_costs, self.level_places = domains.level_costs, layout.level_places
+        self.L = layout.level_places.size
         sizes = [len(each) for each in domains.level_costs]
         self.level_codes = self.G + np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
         self.least = np.min(combined[0], where=combined[0] >= 0, initial=layout.size)
-        self.tail_columns, self.places, self.Q = layout.tail_columns, layout.places, layout.size + self.levels.shape[0]
-        self.nb, self.high, self.start, self.offset = domains.bounded.size, layout.high, layout.start, layout.offset
+        self.tail_columns, self.places = layout.tail_columns, layout.places
+        self.Q = layout.size + self.levels.shape[0]
+        self.nb, self.high = domains.bounded.size, layout.high
+        self.start, self.offset = layout.start, layout.offset
         self.P, self.T = layout.size, layout.size - 1 - layout.start
-        fit(self.codes.shape[0] == self.N and self.codes.shape[1] >= self.G and self.joint.shape[0] == self.N, "codes")
-        fit(self.codes.shape[1] >= self.G + len(sizes), "levels")
-        self.low, self.group_costs, self.bounded_costs = np.zeros(self.G), domains.group_costs[:self.G], domains.bounded_costs
+        fit(self.codes.shape[0] == self.N and self.codes.shape[1] >= self.G + len(sizes)
+            and self.joint.shape[0] == self.N, "codes")
+        self.low, self.group_costs = np.zeros(self.G), domains.group_costs[:self.G]
+        self.bounded_costs = domains.bounded_costs
         self.lower, self.upper, self.bounded = domains.lower, domains.upper, layout.bounded
-        self.W, self.bare = (self.G + self.L + 2 * self.nb + 63) // 64, not np.any(layout.places[:rows.n_columns - layout.intercept] >= 0)
+        self.W = (self.G + self.L + 2 * self.nb + 63) // 64
+        own = layout.places[:rows.n_columns - layout.intercept]
+        self.bare = not np.any(own >= 0)
 
     def extended(self, const double[::1] x):
         """Coordinates with those of combinations: the sums of their levels'."""
@@ -102,7 +131,8 @@ cdef class Table:
         view[:self.P] = x
         for q in range(self.Q - self.P):
             for k in range(self.levels.shape[1]):
-                if self.levels[q, k] >= 0: view[self.P + q] += self.signs[q, k] * x[self.levels[q, k]]
+                if self.levels[q, k] >= 0:
+                    view[self.P + q] += self.signs[q, k] * x[self.levels[q, k]]
         return out
 
     cdef void fold(self, double* sums) noexcept nogil:
@@ -110,27 +140,34 @@ cdef class Table:
         cdef Py_ssize_t q, k
         for q in range(self.Q - self.P):
             for k in range(self.levels.shape[1]):
-                if self.levels[q, k] >= 0: sums[self.levels[q, k]] += self.signs[q, k] * sums[self.P + q]
+                if self.levels[q, k] >= 0:
+                    sums[self.levels[q, k]] += self.signs[q, k] * sums[self.P + q]
 
     cdef void fold_gram(self, double* square, double* out) noexcept nogil:
-        """The lower triangle of V + Vᵀ, where V is the square with combinations folded on both sides."""
+        """The lower triangle of V + Vᵀ, where V is the square with combinations folded on both
+        sides.
+        """
         cdef Py_ssize_t i, j, k, P = self.P, Q = self.Q
         cdef double sign
         cdef double* row
         for j in range(P, Q):
             for k in range(self.levels.shape[1]):
-                if self.levels[j - P, k] < 0: continue
+                if self.levels[j - P, k] < 0:
+                    continue
                 row, sign = square + self.levels[j - P, k] * Q, self.signs[j - P, k]
-                for i in range(self.least, j + 1): row[i] += sign * square[j * Q + i]
-        for i in range(P): self.fold(square + i * Q)
+                for i in range(self.least, j + 1):
+                    row[i] += sign * square[j * Q + i]
         for i in range(P):
-            for j in range(i + 1): out[i * P + j] = square[i * Q + j] + square[j * Q + i]
+            self.fold(square + i * Q)
+        for i in range(P):
+            for j in range(i + 1):
+                out[i * P + j] = square[i * Q + j] + square[j * Q + i]
 
 
 cdef class Work:
     """Room for one visit, the sample it is at, and what is asked of it."""
     cdef Table t
-    cdef CompiledRows x                 # the one of these two that there is, for this visit
+    cdef CompiledRows borrowed          # the one of these two that there is, for this visit
     cdef bint is_dense
     cdef DenseRows dense
     cdef CsrRows sparse
@@ -145,35 +182,42 @@ cdef class Work:
     cdef double[::1] values
     cdef object kept
     cdef Py_ssize_t filled                      # rows of the panel whose tails wait for BLAS
-    cdef int[:, ::1] waiting                    # samples whose combinations wait to be counted, their weights
+    # samples whose combinations wait to be counted, their weights
+    cdef int[:, ::1] waiting
     cdef double[::1] waiting_weight
     cdef Py_ssize_t n_waiting
 
     def __init__(self, Table t, kappa, slope):
-        cdef Py_ssize_t most = 2 + 2 * (t.G + t.L) + t.nb
-        cdef unsigned char[::1] room = np.empty((t.G + t.L + t.nb + 1) * sizeof(Item), np.uint8)
+        cdef Py_ssize_t most = 2 + 2 * (t.G + t.L) + t.nb, items = t.G + t.L + t.nb + 1
+        cdef unsigned char[::1] room = np.empty(items * sizeof(Item), np.uint8)
         self.t, self.kappa, self.slope = t, kappa, slope
         fit(len(kappa) in (1, t.N) and len(slope) in (0, 1, t.N), "kappa and slopes")
-        self.x = t.rows.borrow()
-        self.is_dense = isinstance(self.x, DenseRows)
-        if self.is_dense: self.dense = self.x
-        else: self.sparse = self.x
+        self.borrowed = t.rows.borrow()
+        self.is_dense = isinstance(self.borrowed, DenseRows)
+        if self.is_dense:
+            self.dense = self.borrowed
+        else:
+            self.sparse = self.borrowed
         self.kept, self.items = room, <Item*>&room[0]
-        self.index, self.value = np.empty(t.C + t.rows.n_columns, np.int32), np.empty(t.C + t.rows.n_columns)
-        self.tail, self.values = np.zeros(t.T + 1), np.empty(t.G + t.L + t.nb + 1)
-        self.one, self.reference, self.acc, self.local = np.empty(most), np.empty(most), np.empty(most), np.empty(most * most)
+        self.index = np.empty(t.C + t.rows.n_columns, np.int32)
+        self.value = np.empty(t.C + t.rows.n_columns)
+        self.tail, self.values = np.zeros(t.T + 1), np.empty(items)
+        self.one, self.reference, self.acc = np.empty(most), np.empty(most), np.empty(most)
+        self.local = np.empty(most * most)
         self.columns, self.place = np.empty(most, np.int32), np.full(t.P, -1, np.int32)
         self.moved, self.upwards = np.empty(t.W + 1, np.uint64), np.empty(t.W + 1, np.uint64)
         self.rows, self.square = np.empty(PANEL * t.T + 1), np.zeros(t.T * t.T + 1)
         self.waiting, self.waiting_weight = np.empty((t.C, TOGETHER), np.int32), np.empty(TOGETHER)
         self.priced.n_groups, self.priced.n_bounded = t.G, t.nb
         self.level_moves = LevelMoves(t.level_costs, t.level_places, t.G)
-        if t.G: self.priced.low, self.priced.group_costs = &t.low[0], &t.group_costs[0]
+        if t.G:
+            self.priced.low, self.priced.group_costs = &t.low[0], &t.group_costs[0]
         if t.nb:
             self.priced.lower, self.priced.upper = &t.lower[0], &t.upper[0]
             self.priced.bounded_costs, self.priced.bounded = &t.bounded_costs[0], &t.bounded[0]
 
-    cdef inline double terms(self, Py_ssize_t i, double v, double* s, double* curvature) noexcept nogil:
+    cdef inline double terms(self, Py_ssize_t i, double v, double* s,
+                             double* curvature) noexcept nogil:
         """Loss at a margin, minus its slope, its curvature."""
         cdef double h
         if self.slope.shape[0]:
@@ -198,57 +242,74 @@ cdef class Work:
             if self.t.joint[i, j] >= 0:
                 self.index[self.m], self.value[self.m] = self.t.joint[i, j], 1.0
                 self.m += 1
-        if self.t.bare: pass
+        if self.t.bare:
+            pass
         elif self.is_dense:
             value = self.dense.load(i, i + 1)
-            for j in range(self.t.tail_columns.shape[0]): self.tail[j] = value[self.t.tail_columns[j]]
+            for j in range(self.t.tail_columns.shape[0]):
+                self.tail[j] = value[self.t.tail_columns[j]]
         else:
-            for j in range(self.t.T): self.tail[j] = 0.0
+            for j in range(self.t.T):
+                self.tail[j] = 0.0
             x = self.sparse.load(i, i + 1)
             for j in range(x.p[0], x.p[1]):
                 c = self.t.places[x.col[j]]
-                if c >= start: self.tail[c - start] = x.v[j]
+                if c >= start:
+                    self.tail[c - start] = x.v[j]
                 elif c >= 0:
                     self.index[self.m], self.value[self.m] = c, x.v[j]
                     self.m += 1
-        if self.t.offset: self.tail[self.t.T - 1] = 1.0
+        if self.t.offset:
+            self.tail[self.t.T - 1] = 1.0
 
     cdef double along(self, const double* x) noexcept nogil:
         """The row's product with x."""
         cdef Py_ssize_t k
         cdef const double* dense = x + self.t.start
         cdef double total = 0.0
-        for k in range(self.m): total += self.value[k] * x[self.index[k]]
-        for k in range(self.t.T): total += self.tail[k] * dense[k]
+        for k in range(self.m):
+            total += self.value[k] * x[self.index[k]]
+        for k in range(self.t.T):
+            total += self.tail[k] * dense[k]
         return total
 
     cdef void add(self, double value, double* out) noexcept nogil:
         """out += value · row."""
         cdef Py_ssize_t k
         cdef double* dense = out + self.t.start
-        for k in range(self.m): out[self.index[k]] += value * self.value[k]
-        for k in range(self.t.T): dense[k] += value * self.tail[k]
+        for k in range(self.m):
+            out[self.index[k]] += value * self.value[k]
+        for k in range(self.t.T):
+            dense[k] += value * self.tail[k]
 
     cdef inline double distance(self, Py_ssize_t item) noexcept nogil:
         """How far a bounded feature goes with its item."""
         cdef Py_ssize_t j = item // 2
         return (self.t.upper[j] if item & 1 else self.t.lower[j]) - self.tail[j]
 
-    cdef inline Py_ssize_t changes(self, Py_ssize_t i, Py_ssize_t item, double label, int* column, double* value) noexcept nogil:
-        """What an item changes of the sample's row: how many columns, at most two, which and by how much."""
+    cdef inline Py_ssize_t changes(self, Py_ssize_t i, Py_ssize_t item, double label, int* column,
+                                   double* value) noexcept nogil:
+        """The columns that an item changes in the sample's row, two at most, and by how much."""
         cdef Py_ssize_t n = 0, G = self.t.G, L = self.t.L
         if item < G:
             column[0], value[0], n = self.t.codes[i, item], -1.0, 1
-            if label < 0.0: column[1], value[1], n = self.t.high + item, 1.0, 2
+            if label < 0.0:
+                column[1], value[1], n = self.t.high + item, 1.0, 2
         elif item < G + L:
             column[0], value[0] = self.t.level_places[item - G], 1.0
-            if column[0] >= 0: n = 1
-            column[n], value[n] = self.t.level_places[self.t.codes[i, self.t.level_codes[item - G]]], -1.0
-            if column[n] >= 0: n += 1
-        else: column[0], value[0], n = self.t.start + (item - G - L) // 2, self.distance(item - G - L), 1
+            if column[0] >= 0:
+                n = 1
+            column[n] = self.t.level_places[self.t.codes[i, self.t.level_codes[item - G]]]
+            value[n] = -1.0
+            if column[n] >= 0:
+                n += 1
+        else:
+            column[0] = self.t.start + (item - G - L) // 2
+            value[0], n = self.distance(item - G - L), 1
         return n
 
-    cdef double shift(self, Py_ssize_t i, const uint64_t* moved, double label, const double* x) noexcept nogil:
+    cdef double shift(self, Py_ssize_t i, const uint64_t* moved, double label,
+                      const double* x) noexcept nogil:
         """What the moves change of the product with x."""
         cdef double total = 0.0
         cdef Py_ssize_t w, e
@@ -258,11 +319,13 @@ cdef class Work:
         for w in range(self.t.W):
             bits = moved[w]
             while bits:
-                for e in range(self.changes(i, 64 * w + first_bit(bits), label, column, value)): total += value[e] * x[column[e]]
+                for e in range(self.changes(i, 64 * w + first_bit(bits), label, column, value)):
+                    total += value[e] * x[column[e]]
                 bits &= bits - 1
         return total
 
-    cdef void spread(self, Py_ssize_t i, const uint64_t* moved, double label, double by, double* out) noexcept nogil:
+    cdef void spread(self, Py_ssize_t i, const uint64_t* moved, double label, double by,
+                     double* out) noexcept nogil:
         """out += by · (changes of the row)."""
         cdef Py_ssize_t w, e
         cdef uint64_t bits
@@ -271,20 +334,26 @@ cdef class Work:
         for w in range(self.t.W):
             bits = moved[w]
             while bits:
-                for e in range(self.changes(i, 64 * w + first_bit(bits), label, column, value)): out[column[e]] += by * value[e]
+                for e in range(self.changes(i, 64 * w + first_bit(bits), label, column, value)):
+                    out[column[e]] += by * value[e]
                 bits &= bits - 1
 
-    cdef double look(self, Py_ssize_t i, double score, const double* x, double lam, double ahead, double label,
-                     double above, Piece* there, uint64_t* sets, Py_ssize_t n_there, Py_ssize_t* count) noexcept nogil:
-        """The best value at the price λ; up to MOST sets worth more than ``above`` at ``ahead``, if new, go behind those there."""
-        cdef Py_ssize_t n, k, t, e, pick, new, W = self.t.W
-        cdef double v = label * score, d = 0.0 if label == self.t.y[i] else self.flip(i), best, h, s, curved
+    cdef double look(self, Py_ssize_t i, double score, const double* x, double lam, double ahead,
+                     double label, double above, Piece* there, uint64_t* sets, Py_ssize_t n_there,
+                     Py_ssize_t* count) noexcept nogil:
+        """The best value at the price λ; up to MOST sets worth more than ``above`` at ``ahead``, if
+        new, go behind those there.
+        """
+        cdef Py_ssize_t n, k, t, e, pick, _new, W = self.t.W
+        cdef double v = label * score, d = 0.0 if label == self.t.y[i] else self.flip(i), best, h, s
+        cdef double curved
         cdef bint known
         cdef double* value = &self.values[0]
         cdef const int* codes = &self.t.codes[i, 0] if self.t.codes.shape[1] else NULL
         cdef uint64_t* chosen
         self.priced.beta, self.priced.high = x, x + self.t.high
-        n = sorted_items(&self.priced, codes, codes + self.t.G, &self.tail[0], label, ahead, self.items)
+        n = sorted_items(&self.priced, codes, codes + self.t.G, &self.tail[0], label, ahead,
+                         self.items)
         h = self.terms(i, v, &s, &curved)
         best, value[0] = h - lam * d, h - ahead * d
         for t in range(n):
@@ -293,115 +362,186 @@ cdef class Work:
             self.items[t].rate = d              # from here on: what it costs to get there
             h = self.terms(i, v, &s, &curved)
             value[t + 1] = h - ahead * d
-            if h - lam * d > best: best = h - lam * d
-        for new in range(MOST):
+            if h - lam * d > best:
+                best = h - lam * d
+        for _new in range(MOST):
             pick = 0
             for t in range(1, n + 1):
-                if value[t] > value[pick]: pick = t
-            if not value[pick] > above: break
+                if value[t] > value[pick]:
+                    pick = t
+            if not value[pick] > above:
+                break
             value[pick] = -INFINITY
             chosen = sets + (n_there + count[0]) * W
-            for e in range(W): chosen[e] = 0
+            for e in range(W):
+                chosen[e] = 0
             for t in range(pick):
                 e = self.items[t].before
-                if e >= 0: chosen[e >> 6] &= ~(<uint64_t>1 << (e & 63))
+                if e >= 0:
+                    chosen[e >> 6] &= ~(<uint64_t>1 << (e & 63))
                 chosen[self.items[t].number >> 6] |= <uint64_t>1 << (self.items[t].number & 63)
             known = False
             for k in range(n_there):
-                if there[k].y == label: known |= memcmp(sets + k * W, chosen, W * sizeof(uint64_t)) == 0
-            if known: continue
+                if there[k].y == label:
+                    known |= memcmp(sets + k * W, chosen, W * sizeof(uint64_t)) == 0
+            if known:
+                continue
             there[n_there + count[0]].y = label
-            there[n_there + count[0]].cost = self.items[pick - 1].rate if pick else 0.0 if label == self.t.y[i] else self.flip(i)
+            d = 0.0 if label == self.t.y[i] else self.flip(i)
+            there[n_there + count[0]].cost = self.items[pick - 1].rate if pick else d
             count[0] += 1
         return best
 
-    cdef void gram(self, Py_ssize_t i, const Piece* p, const uint64_t* sets, Py_ssize_t n, double sd, double* out) noexcept nogil:
-        """Σ q h'' zzᵀ + Σ D δδᵀ - (ΣDδ)(ΣDδ)ᵀ/ΣD of a sample, D = q/r: in its row and a few columns, then spread out."""
-        cdef Py_ssize_t P = self.t.P, Q = self.t.Q, W = self.t.W, T = self.t.T, start = self.t.start, k, e, f, c = 1, ref = 0, w, joint
+    cdef void gram(self, Py_ssize_t i, const Piece* p, const uint64_t* sets, Py_ssize_t n,
+                   double sd, double* out) noexcept nogil:
+        """Add (16) of a sample: a small matrix in its row and a few columns, then spread out."""
+        cdef Py_ssize_t c, reference = 0, k
+        for k in range(n):
+            if p[k].q * p[reference].r > p[reference].q * p[k].r:
+                reference = k
+        c = self.local_columns(i, p, sets, n)
+        self.local_matrix(i, p, sets, n, c, reference, sd)
+        self.add_own_row(i, out)
+        self.add_local(c, out)
+
+    cdef Py_ssize_t local_columns(self, Py_ssize_t i, const Piece* p, const uint64_t* sets,
+                                  Py_ssize_t n) noexcept nogil:
+        """List the columns that the pieces change, λ first, from 1 on; returns their number plus 1.
+
+        Local column 0 stands for the sample's own row.
+        """
+        cdef Py_ssize_t W = self.t.W, k, w, e, c = 1
         cdef uint64_t bits
-        cdef double weight, value, alpha
-        cdef int changed[2]
-        cdef double by[2]
-        cdef int* columns = &self.columns[0]
-        cdef int* place = &self.place[0]
-        cdef const int* index = &self.index[0]
-        cdef const double* entry = &self.value[0]
-        cdef const double* tail = &self.tail[0]
+        cdef int column[2]
+        cdef double value[2]
+        cdef double label
+        for w in range(W):
+            self.moved[w] = self.upwards[w] = 0
+        for k in range(n):
+            for w in range(W):
+                self.moved[w] |= sets[k * W + w]
+                if p[k].y < 0.0:
+                    self.upwards[w] |= sets[k * W + w]
+        if n > 1:
+            c = self.local_column(self.t.P - 1, c)
+        for w in range(W):
+            bits = self.moved[w]
+            while bits:
+                label = -1.0 if self.upwards[w] & (bits & (0 - bits)) else 1.0
+                for e in range(self.changes(i, 64 * w + first_bit(bits), label, column, value)):
+                    c = self.local_column(column[e], c)
+                bits &= bits - 1
+        return c
+
+    cdef inline Py_ssize_t local_column(self, Py_ssize_t column, Py_ssize_t c) noexcept nogil:
+        """Add a column to the list if it is not there; returns the length of the list."""
+        if self.place[column] >= 0:
+            return c
+        self.columns[c], self.place[column] = column, c
+        return c + 1
+
+    cdef void local_matrix(self, Py_ssize_t i, const Piece* p, const uint64_t* sets, Py_ssize_t n,
+                           Py_ssize_t c, Py_ssize_t ref, double sd) noexcept nogil:
+        """(16) of a sample in its local columns, the lower triangle, in ``local``."""
+        cdef Py_ssize_t W = self.t.W, k, e, f
+        cdef double weight, alpha
         cdef double* one = &self.one[0]
         cdef double* reference = &self.reference[0]
         cdef double* acc = &self.acc[0]
         cdef double* local = &self.local[0]
-        cdef double* target
-        for w in range(W): self.moved[w] = self.upwards[w] = 0
-        for k in range(n):
-            for w in range(W):
-                self.moved[w] |= sets[k * W + w]
-                if p[k].y < 0.0: self.upwards[w] |= sets[k * W + w]
-            if p[k].q * p[ref].r > p[ref].q * p[k].r: ref = k
-        if n > 1:
-            columns[c], place[P - 1] = P - 1, c
-            c += 1
-        for w in range(W):
-            bits = self.moved[w]
-            while bits:
-                alpha = -1.0 if self.upwards[w] & (bits & (0 - bits)) else 1.0
-                for e in range(self.changes(i, 64 * w + first_bit(bits), alpha, changed, by)):
-                    if place[changed[e]] >= 0: continue
-                    columns[c], place[changed[e]] = changed[e], c
-                    c += 1
-                bits &= bits - 1
-        for e in range(c * c): local[e] = 0.0
-        for e in range(c): acc[e] = 0.0
-        if not self.slope.shape[0]:
+        for e in range(c * c):
+            local[e] = 0.0
+        for e in range(c):
+            acc[e] = 0.0
+        if not self.slope.shape[0]:                 # Σ q h'' z zᵀ
             for k in range(n):
                 self.local_row(i, &p[k], sets + k * W, c)
-                weight = p[k].q * p[k].s * (1.0 - p[k].s)
-                for e in range(c):
-                    for f in range(e + 1): local[e * c + f] += weight * one[e] * one[f]
-        if n > 1:
-            self.local_row(i, &p[ref], sets + ref * W, c)
-            for e in range(c): reference[e] = -p[ref].s * p[ref].y * one[e]
-            reference[1] = -p[ref].cost
-            for k in range(n):
-                if k == ref: continue
-                self.local_row(i, &p[k], sets + k * W, c)
-                weight, alpha = p[k].q / p[k].r, -p[k].s * p[k].y
-                for e in range(c): one[e] = alpha * one[e] - reference[e]
-                one[1] = -p[k].cost - reference[1]
-                for e in range(c):
-                    acc[e] += weight * one[e]
-                    for f in range(e + 1): local[e * c + f] += weight * one[e] * one[f]
+                self.add_outer(c, p[k].q * p[k].s * (1.0 - p[k].s))
+        if n == 1:
+            return
+        self.local_row(i, &p[ref], sets + ref * W, c)
+        for e in range(c):
+            reference[e] = -p[ref].s * p[ref].y * one[e]
+        reference[1] = -p[ref].cost
+        for k in range(n):                          # Σ D δ δᵀ
+            if k == ref:
+                continue
+            self.local_row(i, &p[k], sets + k * W, c)
+            weight, alpha = p[k].q / p[k].r, -p[k].s * p[k].y
             for e in range(c):
-                for f in range(e + 1): local[e * c + f] -= acc[e] * acc[f] / sd
-        # Half of the row with itself (the tail with itself by BLAS); local columns with it and each other.
-        weight, self.waiting_weight[self.n_waiting], joint = local[0], local[0], 0
+                one[e] = alpha * one[e] - reference[e]
+            one[1] = -p[k].cost - reference[1]
+            for e in range(c):
+                acc[e] += weight * one[e]
+            self.add_outer(c, weight)
+        for e in range(c):                          # - (Σ D δ)(Σ D δ)ᵀ / Σ D
+            for f in range(e + 1):
+                local[e * c + f] -= acc[e] * acc[f] / sd
+
+    cdef void add_outer(self, Py_ssize_t c, double weight) noexcept nogil:
+        """local += weight · one oneᵀ, the lower triangle."""
+        cdef Py_ssize_t e, f
+        cdef double* one = &self.one[0]
+        cdef double* local = &self.local[0]
+        for e in range(c):
+            for f in range(e + 1):
+                local[e * c + f] += weight * one[e] * one[f]
+
+    cdef void add_own_row(self, Py_ssize_t i, double* out) noexcept nogil:
+        """Half of the row with itself: combinations wait to be counted, tails wait for BLAS."""
+        cdef Py_ssize_t Q = self.t.Q, T = self.t.T, start = self.t.start, e, f, joint = 0
+        cdef double weight = self.local[0], value
+        cdef const int* index = &self.index[0]
+        cdef const double* entry = &self.value[0]
+        cdef const double* tail = &self.tail[0]
+        cdef double* target
+        self.waiting_weight[self.n_waiting] = weight
         for e in range(self.t.C):
             self.waiting[e, self.n_waiting] = self.t.joint[i, e]
             joint += self.t.joint[i, e] >= 0
         self.n_waiting += 1
-        if self.n_waiting == TOGETHER: self.count(out)
+        if self.n_waiting == TOGETHER:
+            self.count(out)
         for e in range(joint, self.m):
             value, target = weight * entry[e], out + <Py_ssize_t>index[e] * Q
-            for f in range(e): target[index[f]] += value * entry[f]
+            for f in range(e):
+                target[index[f]] += value * entry[f]
             target[index[e]] += 0.5 * value * entry[e]
         for e in range(T):
             value, target = weight * tail[e], out + (start + e) * Q
-            for f in range(self.m): target[index[f]] += value * entry[f]
+            for f in range(self.m):
+                target[index[f]] += value * entry[f]
         value, target = sqrt(max(weight, 0.0)), &self.rows[0] + self.filled * T
-        for e in range(T): target[e] = value * tail[e]
+        for e in range(T):
+            target[e] = value * tail[e]
         self.filled += 1
-        if self.filled == PANEL: self.flush()
+        if self.filled == PANEL:
+            self.flush()
+
+    cdef void add_local(self, Py_ssize_t c, double* out) noexcept nogil:
+        """Local columns with the row and with each other; the list of columns is empty then."""
+        cdef Py_ssize_t Q = self.t.Q, T = self.t.T, start = self.t.start, e, f
+        cdef double value
+        cdef const int* columns = &self.columns[0]
+        cdef const int* index = &self.index[0]
+        cdef const double* entry = &self.value[0]
+        cdef const double* tail = &self.tail[0]
+        cdef const double* local = &self.local[0]
+        cdef double* target
         for e in range(1, c):
             value, target = local[e * c], out + <Py_ssize_t>columns[e] * Q
             if value != 0.0:
-                for f in range(self.m): target[index[f]] += value * entry[f]
-                for f in range(T): target[start + f] += value * tail[f]
-            for f in range(1, e): target[columns[f]] += local[e * c + f]
+                for f in range(self.m):
+                    target[index[f]] += value * entry[f]
+                for f in range(T):
+                    target[start + f] += value * tail[f]
+            for f in range(1, e):
+                target[columns[f]] += local[e * c + f]
             target[columns[e]] += 0.5 * local[e * c + e]
-            place[columns[e]] = -1
+            self.place[columns[e]] = -1
 
     cdef void count(self, double* out) noexcept nogil:
-        """Combinations that wait, with each other: a pair of groups at a time stays in the cache."""
+        """Combinations that wait, with each other: a pair of groups stays in the cache."""
         cdef Py_ssize_t j, k, i, Q = self.t.Q
         cdef const int* one
         cdef const int* other
@@ -409,18 +549,22 @@ cdef class Work:
         for j in range(self.t.C):
             one = &self.waiting[j, 0]
             for i in range(self.n_waiting):
-                if one[i] >= 0: out[one[i] * (Q + 1)] += 0.5 * weight[i]
+                if one[i] >= 0:
+                    out[one[i] * (Q + 1)] += 0.5 * weight[i]
             for k in range(j):
                 other = &self.waiting[k, 0]
                 for i in range(self.n_waiting):
-                    if one[i] >= 0 and other[i] >= 0: out[one[i] * Q + other[i]] += weight[i]
+                    if one[i] >= 0 and other[i] >= 0:
+                        out[one[i] * Q + other[i]] += weight[i]
         self.n_waiting = 0
 
     cdef void flush(self) noexcept nogil:
-        """The tails that wait, with themselves.  Column-major "U" is the lower triangle in C order."""
+        """The tails that wait, with themselves.  Column-major "U" is the lower triangle in C order.
+        """
         cdef int T = self.t.T, n = self.filled
         cdef double unit = 1.0
-        if n and T: dsyrk("U", "N", &T, &n, &unit, &self.rows[0], &T, &unit, &self.square[0], &T)
+        if n and T:
+            dsyrk("U", "N", &T, &n, &unit, &self.rows[0], &T, &unit, &self.square[0], &T)
         self.filled = 0
 
     cdef void finish(self, double* square, double* out) noexcept nogil:
@@ -430,9 +574,11 @@ cdef class Work:
         self.t.fold_gram(square, out)
         self.flush()
         for e in range(T):
-            for f in range(e + 1): out[(start + e) * P + start + f] += self.square[e * T + f]
+            for f in range(e + 1):
+                out[(start + e) * P + start + f] += self.square[e * T + f]
 
-    cdef void local_row(self, Py_ssize_t i, const Piece* p, const uint64_t* moved, Py_ssize_t c) noexcept nogil:
+    cdef void local_row(self, Py_ssize_t i, const Piece* p, const uint64_t* moved,
+                        Py_ssize_t c) noexcept nogil:
         """A piece's row: one times the sample's, and its changes at the local columns."""
         cdef Py_ssize_t e, w
         cdef uint64_t bits
@@ -440,7 +586,8 @@ cdef class Work:
         cdef double value[2]
         cdef double* one = &self.one[0]
         one[0] = 1.0
-        for e in range(1, c): one[e] = 0.0
+        for e in range(1, c):
+            one[e] = 0.0
         for w in range(self.t.W):
             bits = moved[w]
             while bits:
@@ -449,26 +596,49 @@ cdef class Work:
                 bits &= bits - 1
 
 
-cdef Piece* pieces_of(double[:, ::1] a) noexcept: return <Piece*>&a[0, 0] if a.shape[0] else NULL
-cdef const Piece* given(const double[:, ::1] a) noexcept: return <const Piece*>&a[0, 0] if a.shape[0] else NULL
-cdef const uint64_t* bits_of(const uint64_t[:, ::1] a) noexcept: return &a[0, 0] if a.shape[0] else NULL
+cdef class PieceView:
+    """The arrays of a state, as compiled loops read them."""
+    cdef const Py_ssize_t[::1] starts, new
+    cdef const double[:, ::1] piece_table, step_table
+    cdef const uint64_t[:, ::1] set_table
+    cdef const double[::1] score, top, dscore, dtop
+    cdef double dlam
+    cdef const Piece* pieces
+    cdef const Step* steps
+    cdef const uint64_t* sets
+
+    def __init__(self, Table t, state, const double[::1] x):
+        fit(x.shape[0] == t.P and len(state.starts) == t.N + 1, "coordinates and samples")
+        n = state.starts[t.N]
+        fit(state.pieces.size == 6 * n and state.sets.size == t.W * n and state.step.size == 4 * n,
+            "pieces")
+        for part in (state.new, state.score, state.top, state.dscore, state.dtop):
+            fit(len(part) == t.N, "parts of samples")
+        self.starts, self.new = state.starts, state.new
+        self.piece_table, self.step_table = state.pieces, state.step
+        self.set_table = state.sets
+        self.score, self.top = state.score, state.top
+        self.dscore, self.dtop = state.dscore, state.dtop
+        self.dlam = state.dlam
+        self.pieces, self.steps, self.sets = NULL, NULL, NULL
+        if n:
+            self.pieces = <const Piece*>&self.piece_table[0, 0]
+            self.steps = <const Step*>&self.step_table[0, 0]
+        if n and t.W:
+            self.sets = &self.set_table[0, 0]
 
 
-cdef int check(Table t, state, const double[::1] x) except -1:
-    """Arrays of the lengths that a visit reads."""
-    fit(x.shape[0] == t.P and len(state.starts) == t.N + 1, "coordinates and samples")
-    n = state.starts[t.N]
-    fit(state.pieces.size == 6 * n and state.sets.size == t.W * n and state.step.size == 4 * n, "pieces")
-    for part in (state.new, state.score, state.top, state.dscore, state.dtop): fit(len(part) == t.N, "parts of samples")
-    return 0
+def still(n_pieces, n_samples):
+    """No direction."""
+    return np.zeros((n_pieces, 4)), np.zeros(n_samples), np.zeros(n_samples), 0.0
 
 
 def open_pieces(Table t, kappa, slope, const double[::1] x, double mu):
-    """Unmoved pieces, on the central path: q r = μ w, Σ q = w."""
+    """Unmoved pieces on the central path: q r = μ w, Σ q = w."""
     fit(x.shape[0] == t.P, "coordinates")
     cdef Work work = Work(t, kappa, slope)
     cdef double[:, ::1] room = np.empty((2 * t.N + 1, 6))
-    cdef Piece* p = pieces_of(room)
+    cdef Piece* p = <Piece*>&room[0, 0]
     starts, score, top_out = np.zeros(t.N + 1, np.intp), np.zeros(t.N), np.zeros(t.N)
     cdef Py_ssize_t[::1] ptr = starts
     cdef double[::1] scores = score, tops = top_out
@@ -480,7 +650,8 @@ def open_pieces(Table t, kappa, slope, const double[::1] x, double mu):
             ptr[i] = k
             work.go_to(i)
             scores[i] = work.along(&all_x[0])
-            if not t.w[i] > 0.0: continue
+            if not t.w[i] > 0.0:
+                continue
             count = 2 if work.flip(i) < INFINITY else 1
             for e in range(k, k + count):           # slacks hold values, for now
                 p[e].y, p[e].cost = t.y[i] if e == k else -t.y[i], 0.0 if e == k else work.flip(i)
@@ -489,324 +660,499 @@ def open_pieces(Table t, kappa, slope, const double[::1] x, double mu):
             top = p[k].r + mu
             if count == 2:                          # 1/r + 1/(r + apart) = 1/μ
                 apart = fabs(p[k].r - p[k + 1].r)
-                top = max(p[k].r, p[k + 1].r) + mu - 0.5 * apart + sqrt(mu * mu + 0.25 * apart * apart)
+                top = max(p[k].r, p[k + 1].r) + mu - 0.5 * apart
+                top += sqrt(mu * mu + 0.25 * apart * apart)
             tops[i] = top
             for e in range(k, k + count):
                 p[e].r = top - p[e].r
                 p[e].q = t.w[i] * mu / p[e].r
             k += count
         ptr[t.N] = k
-    work.x.free()
+    work.borrowed.free()
     pieces, sets, new = np.asarray(room)[:k], np.zeros((k, t.W), np.uint64), np.zeros(t.N, np.intp)
     return PieceState(kappa, slope, starts, pieces, sets, new, score, top_out, 0.0, *still(k, t.N))
 
 
-def still(n_pieces, n_samples):
-    """No direction."""
-    return np.zeros((n_pieces, 4)), np.zeros(n_samples), np.zeros(n_samples), 0.0
+# --- linearisation --------------------------------------------------------------------------------
 
 
-def linearise(Table t, state, const double[::1] x, double primal, double dual, double mu, double most_over, refused=None):
-    """Go by these lengths along the state's direction, to ``x``: the state and the conditions there.
+cdef class Linearisation(Work):
+    """The samples after a step, with the pieces found there, and the sums of their conditions."""
+    cdef PieceView old, refused         # refused: the state that a refused step led to, or None
+    cdef const double[::1] coordinates
+    cdef const double* x
+    cdef double primal, dual, lam, ahead, mu
+    # the new state
+    cdef object piece_array, set_array, start_array, new_array, score_array, top_array
+    cdef double[:, ::1] piece_table
+    cdef uint64_t[:, ::1] set_table
+    cdef Py_ssize_t[::1] starts, new
+    cdef double[::1] score, top
+    cdef Piece* pieces
+    cdef uint64_t* sets
+    cdef Py_ssize_t n                   # pieces so far
+    # sums: the matrix with combinations, adjoints with combinations
+    cdef object sums
+    cdef double[::1] total, wide_matrix
+    cdef double[:, ::1] adjoints
+    cdef Linearised parts
+    cdef double* adjoint
 
-    Pieces that matter there, or soon will, are taken in.  After a step that was ``refused``, with the state it led to,
-    no piece is looked for: those that were new there are taken in.  There are no conditions where losses are over the
-    pieces' by more than ``most_over``: such a step will be refused.  Sums: Gram P·P (lower triangle), three adjoints of P
-    (gradient, affine, centring), SCALARS (loss, value, products, degree, over, entropy, new, pieces).
+    def __init__(self, Table t, state, const double[::1] x, double primal, double dual, double mu,
+                 refused):
+        self.old = PieceView(t, state, x)
+        self.refused = None if refused is None else PieceView(t, refused, x)
+        Work.__init__(self, t, state.kappa, state.slope)
+        self.coordinates, self.x, self.lam = x, &x[0], x[t.P - 1]
+        self.primal, self.dual, self.mu = primal, dual, mu
+        self.ahead = self.lam / (1.0 + AHEAD * min(1.0, mu / AHEAD_MU))
+        # What may be needed; memory is taken as it is written.
+        found = 2 * MOST * t.N if refused is None else np.sum(refused.new)
+        most = self.old.starts[t.N] + found + 2 * MOST
+        self.piece_array, self.set_array = np.empty((most, 6)), np.empty((most, t.W), np.uint64)
+        self.start_array, self.new_array = np.empty(t.N + 1, np.intp), np.zeros(t.N, np.intp)
+        self.score_array, self.top_array = np.empty(t.N), np.empty(t.N)
+        self.piece_table, self.set_table = self.piece_array, self.set_array
+        self.starts, self.new = self.start_array, self.new_array
+        self.score, self.top = self.score_array, self.top_array
+        self.pieces, self.n = <Piece*>&self.piece_table[0, 0], 0
+        self.sets = &self.set_table[0, 0] if t.W else NULL
+        self.sums = np.zeros(t.P * t.P + 3 * t.P + _sums.SCALARS)
+        self.total = self.sums
+        self.wide_matrix = np.zeros(t.Q * t.Q) if t.Q > t.P else self.sums
+        self.adjoints = np.zeros((ADJOINTS, t.Q))
+        self.parts = linearised(&self.total[0], t.P, t.P * t.P)
+        self.adjoint = &self.adjoints[0, 0]
+
+    cdef void step(self, Py_ssize_t i) noexcept nogil:
+        """Move a sample and take in the pieces that matter there, or soon will."""
+        cdef Py_ssize_t first = self.n, count = 0
+        cdef double w = self.t.w[i], top, best
+        self.starts[i] = first
+        self.score[i] = self.old.score[i] + self.primal * self.old.dscore[i]
+        self.top[i] = self.old.top[i] + self.primal * self.old.dtop[i]
+        if not w > 0.0:
+            return
+        if self.t.nb:
+            self.go_to(i)
+        top = self.carry_over(i)
+        if self.refused is not None:
+            best = -INFINITY
+            self.copy_new(i, &count)
+        else:
+            best = self.search(i, first, top, self.t.y[i], &count)
+            if self.flip(i) < INFINITY:
+                best = max(best, self.search(i, first, top, -self.t.y[i], &count))
+        self.new[i] = count
+        self.parts.scalars[_sums.LOSS] += w * best
+        top += self.room(i, first, top)
+        if best > top:
+            self.parts.scalars[_sums.MISSING] += w * (best - top)
+        self.parts.scalars[_sums.NEW_PIECES] += count
+        self.top[i] = self.take_in(i, first, count, top)
+
+    cdef double carry_over(self, Py_ssize_t i) noexcept nogil:
+        """The sample's pieces after the step, their values in the place of slacks, for now.
+
+        Returns τ, raised at once by what the losses curve.
+        """
+        cdef Py_ssize_t W = self.t.W, k, e, first = self.n
+        cdef double mass = 0.0, full = 0.0, error = 0.0, value, old, curved
+        cdef const Piece* o
+        cdef const Step* d
+        cdef Piece* p
+        for k in range(self.old.starts[i], self.old.starts[i + 1]):
+            o, d, p = &self.old.pieces[k], &self.old.steps[k], &self.pieces[self.n]
+            p.y, p.cost, p.q = o.y, o.cost, o.q + self.dual * d.q
+            full += p.q
+            if not p.q > 0.0:                       # the step passes it
+                p.q = KEPT * o.q
+            for e in range(W):
+                self.sets[self.n * W + e] = self.old.sets[k * W + e]
+            p.v = o.v + self.primal * d.v
+            value = self.terms(i, p.v, &p.s, &curved) - self.lam * o.cost
+            old = self.old.top[i] - o.r
+            p.r = value
+            mass += p.q
+            if self.primal > 0.0:
+                error += p.q * (value - old + self.primal * (o.s * d.v + self.old.dlam * o.cost))
+            self.n += 1
+        if mass > full:
+            for k in range(first, self.n):
+                self.pieces[k].q *= full / mass
+        return self.top[i] + error / mass
+
+    cdef double search(self, Py_ssize_t i, Py_ssize_t first, double top, double label,
+                       Py_ssize_t* count) noexcept nogil:
+        """The best value under a label; new pieces go behind those that are there."""
+        return self.look(i, self.score[i], self.x, self.lam, self.ahead, label, top - self.mu,
+                         self.pieces + first, self.sets + first * self.t.W, self.n - first, count)
+
+    cdef void copy_new(self, Py_ssize_t i, Py_ssize_t* count) noexcept nogil:
+        """The pieces that were new where a refused step led to."""
+        cdef Py_ssize_t W = self.t.W, k, e, to, end = self.refused.starts[i + 1]
+        for k in range(end - self.refused.new[i], end):
+            to = self.n + count[0]
+            self.pieces[to].y = self.refused.pieces[k].y
+            self.pieces[to].cost = self.refused.pieces[k].cost
+            for e in range(W):
+                self.sets[to * W + e] = self.refused.sets[k * W + e]
+            count[0] += 1
+
+    cdef double room(self, Py_ssize_t i, Py_ssize_t first, double top) noexcept nogil:
+        """How much to raise τ so that no slack has all but vanished."""
+        cdef Py_ssize_t k, before = self.old.starts[i] - first
+        cdef double slack, promised, room = 0.0
+        for k in range(first, self.n):
+            slack = top - self.pieces[k].r
+            promised = self.old.pieces[before + k].r + self.primal * self.old.steps[before + k].r
+            if promised <= 0.0:
+                room = max(room, KEPT * self.old.pieces[before + k].r - slack)
+            elif slack < THIN * min(self.mu, promised):
+                room = max(room, WIDE * self.mu - slack)
+        return room
+
+    cdef double take_in(self, Py_ssize_t i, Py_ssize_t first, Py_ssize_t count,
+                        double top) noexcept nogil:
+        """Values of new pieces, then slacks and multipliers of all; returns τ."""
+        cdef Py_ssize_t k, known = self.n
+        cdef double w = self.t.w[i], sq = 0.0, curved
+        cdef Piece* p = self.pieces
+        for k in range(known, known + count):
+            p[k].v = p[k].y * (self.score[i] + self.shift(i, self.sets + k * self.t.W, p[k].y,
+                                                          self.x))
+            p[k].r = self.terms(i, p[k].v, &p[k].s, &curved) - self.lam * p[k].cost
+            top = max(top, p[k].r + NEW_SLACK * self.mu)
+        self.n += count
+        for k in range(first, self.n):
+            p[k].r = top - p[k].r
+            if k >= known:
+                p[k].q = w * min(self.mu / p[k].r, MOST_SHARE)
+            sq += p[k].q
+        if count:
+            for k in range(first, self.n):
+                p[k].q *= w / sq
+        return top
+
+    cdef void conditions(self, Py_ssize_t i) noexcept nogil:
+        """A sample's part of the matrix, of the adjoints and of the scalars."""
+        cdef Py_ssize_t a = self.starts[i], b = self.starts[i + 1], Q = self.t.Q, k, e
+        cdef Py_ssize_t last = self.t.P - 1
+        cdef double w = self.t.w[i], top = self.top[i], sq = 0.0, sd = 0.0, sw = 0.0, h, force
+        cdef double base[ADJOINTS]
+        cdef double each[ADJOINTS]
+        cdef double* scalars = self.parts.scalars
+        cdef Piece* p = self.pieces
+        if not w > 0.0:
+            return
+        self.go_to(i)
+        base[0] = base[1] = base[2] = 0.0
+        for k in range(a, b):
+            sq += p[k].q
+            sd += p[k].q / p[k].r
+            sw += w / p[k].r
+        for k in range(a, b):
+            h = p[k].q / p[k].r / sd
+            # The multiplier, and its responses to the targets -q r and w, with Σ q = w.
+            each[0], each[1], each[2] = p[k].q, -p[k].q + h * w, w / p[k].r - h * sw
+            scalars[_sums.PRODUCTS] += p[k].q * p[k].r
+            scalars[_sums.DEGREE] += w
+            scalars[_sums.ENTROPY] += p[k].q / sq * w * (top - p[k].r + self.lam * p[k].cost
+                                                         + p[k].s * p[k].v)     # h + s v
+            for e in range(ADJOINTS):
+                force = -each[e] * p[k].s * p[k].y
+                base[e] += force
+                self.adjoint[e * Q + last] -= each[e] * p[k].cost
+                self.spread(i, self.sets + k * self.t.W, p[k].y, force, self.adjoint + e * Q)
+        for e in range(ADJOINTS):
+            self.add(base[e], self.adjoint + e * Q)
+        self.gram(i, p + a, self.sets + a * self.t.W, b - a, sd, &self.wide_matrix[0])
+
+    cdef void fold_adjoints(self) noexcept nogil:
+        """Sums over combinations go to their levels."""
+        cdef Py_ssize_t e, P = self.t.P, Q = self.t.Q
+        for e in range(ADJOINTS):
+            self.t.fold(self.adjoint + e * Q)
+            memcpy(self.parts.gradient + e * P, self.adjoint + e * Q, P * sizeof(double))
+
+    def state(self, before):
+        """The new state, without a direction."""
+        return PieceState(before.kappa, before.slope, self.start_array, self.piece_array[:self.n],
+                          self.set_array[:self.n], self.new_array, self.score_array,
+                          self.top_array, self.parts.scalars[_sums.LOSS], *still(self.n, self.t.N))
+
+
+def linearise(Table t, state, const double[::1] x, double primal, double dual, double mu,
+              double most_over, refused=None):
+    """Move by these lengths along the state's direction, to ``x``: the state and its conditions.
+
+    Pieces that matter there, or soon will, are taken in.  After a step that was ``refused``, which
+    is the state that it led to, no piece is searched for: those that were new there are taken in.
+    Where losses are above those of the pieces by more than ``most_over``, there are no conditions,
+    because such a step will be refused.
     """
-    check(t, state, x)
-    if refused is not None: check(t, refused, x)
-    cdef Work work = Work(t, state.kappa, state.slope)
-    cdef Py_ssize_t P = t.P, Q = t.Q, W = t.W, last = P - 1, i, k, a, b, n = 0, a2, e, count
-    cdef const Py_ssize_t[::1] ptr = state.starts
-    cdef const double[:, ::1] old_pieces = state.pieces, steps = state.step
-    cdef const uint64_t[:, ::1] old_sets = state.sets
-    cdef const double[::1] old_score = state.score, old_top = state.top, dscore = state.dscore, dtop = state.dtop
-    cdef double dlam = state.dlam
-    cdef bint stay = refused is not None
-    there = refused if stay else state
-    cdef const Py_ssize_t[::1] there_ptr = there.starts, there_new = there.new
-    cdef const double[:, ::1] there_pieces = there.pieces
-    cdef const uint64_t[:, ::1] there_sets = there.sets
-    cdef const Piece* o = given(old_pieces)
-    cdef const Step* ds = <const Step*>given(steps)
-    cdef const uint64_t* o_sets = bits_of(old_sets)
-    cdef const Piece* g = given(there_pieces)
-    cdef const uint64_t* g_sets = bits_of(there_sets)
-    # What may be needed; memory is taken as it is written.
-    most = old_pieces.shape[0] + (np.sum(there_new) if stay else 2 * MOST * t.N) + 2 * MOST
-    room, room_sets, new_out = np.empty((most, 6)), np.empty((most, W), np.uint64), np.zeros(t.N, np.intp)
-    cdef double[:, ::1] new_pieces = room
-    cdef uint64_t[:, ::1] new_sets = room_sets
-    cdef Piece* p = pieces_of(new_pieces)
-    cdef uint64_t* p_sets = &new_sets[0, 0] if W else NULL
-    starts, score, top_out = np.empty(t.N + 1, np.intp), np.empty(t.N), np.empty(t.N)
-    cdef Py_ssize_t[::1] new_ptr = starts, new_count = new_out
-    cdef double[::1] new_score = score, new_top = top_out
-    sums = np.zeros(P * P + 3 * P + SCALARS)
-    cdef double[::1] total = sums, square = np.zeros(Q * Q) if Q > P else sums
-    cdef double[:, ::1] adjoints = np.zeros((3, Q))
-    cdef double* out = &square[0]
-    cdef double* adj = &adjoints[0, 0]
-    cdef double* tot = &total[P * P + 3 * P]
-    cdef double loss = state.loss, lam = x[last], ahead = lam / (1.0 + 0.02 * min(1.0, mu / 0.005))
-    cdef double w, top, best, value, old, q, mass, full, error, space, sq, sd, sw, h, cen, curved
-    cdef double base[3]
-    cdef double each[3]
-    work.level_moves.price(&x[0], &work.priced)
+    cdef Linearisation visit = Linearisation(t, state, x, primal, dual, mu, refused)
+    cdef double* scalars = visit.parts.scalars
+    cdef double loss = state.loss
+    cdef bint stays = refused is not None
+    cdef Py_ssize_t i
+    visit.level_moves.price(&x[0], &visit.priced)
     with nogil:
         for i in range(t.N):
-            a, b, a2, w = ptr[i], ptr[i + 1], n, t.w[i]
-            new_ptr[i] = n
-            new_score[i], top = old_score[i] + primal * dscore[i], old_top[i] + primal * dtop[i]
-            new_top[i] = top
-            if not w > 0.0: continue
-            if t.nb: work.go_to(i)
-            # The pieces that are there; curvature is made up for at once, in top.
-            mass = error = full = 0.0
-            for k in range(a, b):
-                p[n].y, p[n].cost, p[n].q = o[k].y, o[k].cost, o[k].q + dual * ds[k].q
-                full += p[n].q
-                if not p[n].q > 0.0: p[n].q = LEFT * o[k].q     # left behind
-                for e in range(W): p_sets[n * W + e] = o_sets[k * W + e]
-                p[n].v = o[k].v + primal * ds[k].v
-                value = work.terms(i, p[n].v, &p[n].s, &curved) - lam * o[k].cost
-                old = old_top[i] - o[k].r
-                p[n].r = value                      # for now
-                mass += p[n].q
-                if primal > 0.0: error += p[n].q * (value - old + primal * (o[k].s * ds[k].v + dlam * o[k].cost))
-                n += 1
-            top += error / mass
-            if mass > full:
-                for k in range(a2, n): p[k].q *= full / mass
-            # What the adversary can do here, and sets that matter or soon will.
-            count = 0
-            if stay:
-                best = -INFINITY
-                for k in range(there_ptr[i + 1] - there_new[i], there_ptr[i + 1]):
-                    p[n + count].y, p[n + count].cost = g[k].y, g[k].cost
-                    for e in range(W): p_sets[(n + count) * W + e] = g_sets[k * W + e]
-                    count += 1
-            else:
-                best = work.look(i, new_score[i], &x[0], lam, ahead, t.y[i], top - mu, p + a2, p_sets + a2 * W, n - a2, &count)
-                if work.flip(i) < INFINITY:
-                    best = max(best, work.look(i, new_score[i], &x[0], lam, ahead, -t.y[i], top - mu, p + a2,
-                                               p_sets + a2 * W, n - a2, &count))
-            new_count[i] = count
-            tot[0] += w * best
-            # Slacks that have all but vanished, and room for new pieces.
-            space = 0.0
-            for k in range(a2, n):
-                q = top - p[k].r
-                old = o[a + k - a2].r + primal * ds[a + k - a2].r
-                if old <= 0.0: space = max(space, LEFT * o[a + k - a2].r - q)
-                elif q < 0.05 * min(mu, old): space = max(space, 0.3 * mu - q)
-            top += space
-            if best > top: tot[4] += w * (best - top)
-            for k in range(n, n + count):
-                p[k].v = p[k].y * (new_score[i] + work.shift(i, p_sets + k * W, p[k].y, &x[0]))
-                p[k].r = work.terms(i, p[k].v, &p[k].s, &curved) - lam * p[k].cost
-                top = max(top, p[k].r + LIFT * mu)
-            n += count
-            tot[6] += count
-            sq = 0.0
-            for k in range(a2, n):
-                p[k].r = top - p[k].r
-                if k >= n - count: p[k].q = w * min(mu / p[k].r, 0.5)
-                sq += p[k].q
-            if count:
-                for k in range(a2, n): p[k].q *= w / sq
-            new_top[i] = top
-        new_ptr[t.N] = n
-        # Conditions: gradient, and the responses of q to aims -q r and w.
-        for i in range(t.N if tot[4] <= most_over else 0):
-            a, b, w, top = new_ptr[i], new_ptr[i + 1], t.w[i], new_top[i]
-            if not w > 0.0: continue
-            work.go_to(i)
-            sq = sd = sw = base[0] = base[1] = base[2] = 0.0
-            for k in range(a, b):
-                sq += p[k].q
-                sd += p[k].q / p[k].r
-                sw += w / p[k].r
-            for k in range(a, b):
-                h = p[k].q / p[k].r / sd
-                each[0], each[1], each[2] = p[k].q, -p[k].q + h * w, w / p[k].r - h * sw
-                tot[2] += p[k].q * p[k].r
-                tot[3] += w
-                tot[5] += p[k].q / sq * w * (top - p[k].r + lam * p[k].cost + p[k].s * p[k].v)   # h + s v
-                for e in range(3):
-                    cen = -each[e] * p[k].s * p[k].y
-                    base[e] += cen
-                    adj[e * Q + last] -= each[e] * p[k].cost
-                    work.spread(i, p_sets + k * W, p[k].y, cen, adj + e * Q)
-            for e in range(3): work.add(base[e], adj + e * Q)
-            work.gram(i, p + a, p_sets + a * W, b - a, sd, out)
-        if tot[4] <= most_over: work.finish(out, &total[0])
-        for e in range(3):
-            t.fold(adj + e * Q)
-            memcpy(&total[P * P + e * P], adj + e * Q, P * sizeof(double))
-        if stay: tot[0] = loss
-        tot[1], tot[7] = tot[0], n
-    work.x.free()
-    found = PieceState(state.kappa, state.slope, starts, room[:n], room_sets[:n], new_out, score, top_out, tot[0], *still(n, t.N))
-    return found, sums
+            visit.step(i)
+        visit.starts[t.N] = visit.n
+        if scalars[_sums.MISSING] <= most_over:
+            for i in range(t.N):
+                visit.conditions(i)
+            visit.finish(&visit.wide_matrix[0], visit.parts.matrix)
+        visit.fold_adjoints()
+        if stays:
+            scalars[_sums.LOSS] = loss
+        scalars[_sums.VALUE], scalars[_sums.COUNT] = scalars[_sums.LOSS], visit.n
+    visit.borrowed.free()
+    return visit.state(state), visit.sums
 
 
 def with_missing(Table t, both, const double[::1] x, double mu):
-    """Stay where the first of two states is, with the pieces that were new at the other, where a refused step led to."""
+    """Stay at the first of two states, with the pieces that were new at the second (null step)."""
     return linearise(t, both[0], x, 0.0, 0.0, mu, INFINITY, both[1])
 
 
-def follow(Table t, state, const double[::1] dx, double centre, double share, bint predictor):
-    """Everything that goes with a direction: dtop from Σ dq = w - Σ q, then slacks and multipliers.
+# --- directions -----------------------------------------------------------------------------------
 
-    Sums of a predictor: pull P, changes of the products with primal, dual and both steps, 2·LEVELS costs of step
-    lengths; else: slope and curvature of the loss, 2·LEVELS costs.
+
+cdef class Direction(Work):
+    """Slacks, multipliers and epigraph variables along a direction of the coordinates."""
+    cdef PieceView at
+    cdef const double[::1] dcoordinates, extended
+    cdef const double* dx
+    cdef const double* all_dx
+    cdef double dlam, centre, share
+    cdef bint predictor
+    cdef object step_array, dscore_array, dtop_array, sums
+    cdef double[:, ::1] step_table
+    cdef double[::1] dscore, dtop, total, forces
+    cdef Step* steps
+    cdef double* scalars                # CHANGES of a predictor, else PARABOLA
+    cdef double* costs
+
+    def __init__(self, Table t, state, const double[::1] dx, double centre, double share,
+                 bint predictor):
+        self.at = PieceView(t, state, dx)
+        Work.__init__(self, t, state.kappa, state.slope)
+        self.dcoordinates, self.extended = dx, t.extended(dx)
+        self.dx, self.all_dx, self.dlam = &dx[0], &self.extended[0], dx[t.P - 1]
+        self.centre, self.share, self.predictor = centre, share, predictor
+        self.step_array = np.empty((self.at.starts[t.N], 4))
+        self.dscore_array, self.dtop_array = np.zeros(t.N), np.zeros(t.N)
+        self.step_table, self.dscore, self.dtop = (self.step_array, self.dscore_array,
+                                                   self.dtop_array)
+        self.steps = <Step*>&self.step_table[0, 0] if self.step_table.shape[0] else NULL
+        first = t.P + _sums.CHANGES if predictor else _sums.PARABOLA
+        self.sums, self.forces = np.zeros(first + 2 * _sums.LEVELS), np.zeros(t.Q)
+        self.total = self.sums
+        self.scalars = &self.total[t.P if predictor else 0]
+        self.costs = self.scalars + (_sums.CHANGES if predictor else _sums.PARABOLA)
+
+    cdef void respond(self, Py_ssize_t i, double* sd) noexcept nogil:
+        """dτ from Σ dq = w - Σ q, then changes of slacks and multipliers; Σ q/r."""
+        cdef Py_ssize_t k, a = self.at.starts[i], b = self.at.starts[i + 1]
+        cdef double w = self.t.w[i], sq = 0.0, total = 0.0, target, push, dtop
+        cdef const Piece* o = self.at.pieces
+        cdef Step* d = self.steps
+        sd[0] = 0.0
+        self.dscore[i] = self.along(self.all_dx)
+        for k in range(a, b):
+            d[k].v = o[k].y * (self.dscore[i] + self.shift(i, self.at.sets + k * self.t.W, o[k].y,
+                                                           self.dx))
+            push = -o[k].s * d[k].v - self.dlam * o[k].cost
+            target = 0.0
+            if not self.predictor:
+                target = (self.centre * w - self.share * self.at.steps[k].second) / o[k].r
+                self.scalars[_sums.SLOPE] += o[k].q * push
+            d[k].q, d[k].r = target - o[k].q, push
+            sd[0] += o[k].q / o[k].r
+            sq += o[k].q
+            total += d[k].q + o[k].q / o[k].r * push
+        dtop = (total - (w - sq)) / sd[0]
+        self.dtop[i] = dtop
+        for k in range(a, b):
+            d[k].r = dtop - d[k].r
+            d[k].q -= o[k].q / o[k].r * d[k].r
+
+    cdef void limit(self, Py_ssize_t i) noexcept nogil:
+        """Book the cost (10) of a sample that does not allow the whole step."""
+        cdef Py_ssize_t k, largest, a = self.at.starts[i], b = self.at.starts[i + 1]
+        cdef double w = self.t.w[i], own = 0.0, lost = 0.0, taken = 0.0, fall = 1.0, drop = 1.0
+        cdef const Piece* o = self.at.pieces
+        cdef const Step* d = self.steps
+        largest = a
+        for k in range(a, b):
+            if o[k].q > o[largest].q:
+                largest = k
+        for k in range(a, b):
+            own += o[k].q * o[k].r
+            if -d[k].r > fall * o[k].r:
+                fall, lost = -d[k].r / o[k].r, -d[k].r
+            if -d[k].q > drop * o[k].q:
+                drop, taken = -d[k].q / o[k].q, -d[k].q * (o[k].r + o[largest].r)
+        if fall > 1.0:
+            book(self.costs, fall, own + PASSING * w * lost)
+        if drop > 1.0:
+            book(self.costs + _sums.LEVELS, drop, own + PASSING * taken)
+
+    cdef void second_order(self, Py_ssize_t i, double sd) noexcept nogil:
+        """Of a predictor: what becomes of the products, second-order terms and their adjoint."""
+        cdef Py_ssize_t k, a = self.at.starts[i], b = self.at.starts[i + 1], last = self.t.P - 1
+        cdef double base = 0.0, sum_ = 0.0, most, dq, force
+        cdef const Piece* o = self.at.pieces
+        cdef Step* d = self.steps
+        cdef double* out = &self.forces[0]
+        for k in range(a, b):
+            self.scalars[_sums.PRIMAL_CHANGE] += o[k].q * d[k].r
+            self.scalars[_sums.DUAL_CHANGE] += d[k].q * o[k].r
+            self.scalars[_sums.BOTH_CHANGE] += d[k].q * d[k].r
+            most = SECOND * o[k].q * o[k].r
+            d[k].second = max(-most, min(d[k].q * d[k].r, most))
+            base -= d[k].second / o[k].r
+        for k in range(a, b):
+            dq = -d[k].second / o[k].r - o[k].q / o[k].r * base / sd
+            force = -dq * o[k].s * o[k].y
+            sum_ += force
+            out[last] -= dq * o[k].cost
+            self.spread(i, self.at.sets + k * self.t.W, o[k].y, force, out)
+        self.add(sum_, out)
+
+
+def follow(Table t, state, const double[::1] dx, double centre, double share, bint predictor):
+    """The state with a direction: products to zero (predictor), or to ``centre`` less a share of
+    the second-order terms.
     """
-    check(t, state, dx)
-    cdef Work work = Work(t, state.kappa, state.slope)
-    cdef Py_ssize_t P = t.P, W = t.W, last = P - 1, i, k, a, b
-    cdef const Py_ssize_t[::1] ptr = state.starts
-    cdef const double[:, ::1] pieces = state.pieces, before = state.step
-    cdef const uint64_t[:, ::1] all_sets = state.sets
-    cdef const Piece* o = given(pieces)
-    cdef const Step* second = <const Step*>given(before)
-    cdef const uint64_t* sets = bits_of(all_sets)
-    step_out, dscore_out, dtop_out = np.empty((pieces.shape[0], 4)), np.zeros(t.N), np.zeros(t.N)
-    cdef double[:, ::1] steps = step_out
-    cdef double[::1] dscores = dscore_out, dtops = dtop_out
-    cdef Step* d = <Step*>pieces_of(steps)
-    sums = np.zeros((P + 3 if predictor else 2) + 2 * LEVELS)
-    cdef double[::1] total_out = sums, pulls = np.zeros(t.Q)
-    cdef const double[::1] all_dx = t.extended(dx)
-    cdef double* out = &pulls[0]
-    cdef double* tot = &total_out[P if predictor else 0]
-    cdef double* costs = tot + (3 if predictor else 2)
-    cdef double w, dscore, wanted, push, sd, sq, total, dtop, base, pull, dq, cen, own, fall, lost, drop, taken
-    cdef Piece largest
+    cdef Direction visit = Direction(t, state, dx, centre, share, predictor)
+    cdef Py_ssize_t i
+    cdef double sd
     with nogil:
         for i in range(t.N):
-            a, b, w = ptr[i], ptr[i + 1], t.w[i]
-            if not w > 0.0: continue
-            work.go_to(i)
-            dscore = work.along(&all_dx[0])
-            sd = sq = total = 0.0
-            for k in range(a, b):
-                d[k].v = o[k].y * (dscore + work.shift(i, sets + k * W, o[k].y, &dx[0]))
-                push = -o[k].s * d[k].v - dx[last] * o[k].cost
-                wanted = -o[k].q if predictor else (centre * w - share * second[k].second) / o[k].r - o[k].q
-                d[k].q, d[k].r = wanted, push
-                if not predictor: tot[0] += o[k].q * push
-                sd += o[k].q / o[k].r
-                sq += o[k].q
-                total += wanted + o[k].q / o[k].r * push
-                if k == a or o[k].q > largest.q: largest = o[k]
-            dtop = (total - (w - sq)) / sd
-            dscores[i], dtops[i] = dscore, dtop
-            base = own = lost = taken = 0.0
-            fall = drop = 1.0
-            for k in range(a, b):
-                d[k].r = dtop - d[k].r
-                d[k].q -= o[k].q / o[k].r * d[k].r
-                own += o[k].q * o[k].r
-                if -d[k].r > fall * o[k].r: fall, lost = -d[k].r / o[k].r, -d[k].r
-                if -d[k].q > drop * o[k].q: drop, taken = -d[k].q / o[k].q, -d[k].q * (o[k].r + largest.r)
-                if predictor:
-                    tot[0] += o[k].q * d[k].r
-                    tot[1] += d[k].q * o[k].r
-                    tot[2] += d[k].q * d[k].r
-                    d[k].second = max(-SECOND * o[k].q * o[k].r, min(d[k].q * d[k].r, SECOND * o[k].q * o[k].r))
-                    base -= d[k].second / o[k].r
-            # A sample that does not allow the whole step, and what it costs to leave it behind.
-            if fall > 1.0: limit(costs, fall, own + PASSING * w * lost)
-            if drop > 1.0: limit(costs + LEVELS, drop, own + PASSING * taken)
-            if predictor:                       # the pull of the second-order terms
-                pull = 0.0
-                for k in range(a, b):
-                    dq = -d[k].second / o[k].r - o[k].q / o[k].r * base / sd
-                    cen = -dq * o[k].s * o[k].y
-                    pull += cen
-                    out[last] -= dq * o[k].cost
-                    work.spread(i, sets + k * W, o[k].y, cen, out)
-                work.add(pull, out)
+            if not t.w[i] > 0.0:
+                continue
+            visit.go_to(i)
+            visit.respond(i, &sd)
+            visit.limit(i)
+            if predictor:
+                visit.second_order(i, sd)
         if predictor:
-            t.fold(out)
-            memcpy(&total_out[0], out, P * sizeof(double))
-    work.x.free()
-    return state._replace(step=step_out, dscore=dscore_out, dtop=dtop_out, dlam=dx[last]), sums
+            t.fold(&visit.forces[0])
+            memcpy(&visit.total[0], &visit.forces[0], t.P * sizeof(double))
+    visit.borrowed.free()
+    return state._replace(step=visit.step_array, dscore=visit.dscore_array, dtop=visit.dtop_array,
+                          dlam=visit.dlam), visit.sums
+
+
+# --- certificate ----------------------------------------------------------------------------------
+
+
+cdef class Correction(Work):
+    """The dual point after a correction dx: masses q and m = q s, in which the dual is linear."""
+    cdef PieceView at
+    cdef const double[::1] dcoordinates, extended
+    cdef object masses
+    cdef double[:, ::1] mass, change    # (q, m); changes of margin and of value
+
+    def __init__(self, Table t, state, const double[::1] dx):
+        self.at = PieceView(t, state, dx)
+        Work.__init__(self, t, state.kappa, state.slope)
+        self.dcoordinates, self.extended = dx, t.extended(dx)
+        self.masses = np.zeros((self.at.starts[t.N], 2))
+        self.mass, self.change = self.masses, np.empty((self.at.starts[t.N], 2))
+
+    cdef double raised(self, Py_ssize_t i) noexcept nogil:
+        """dτ of a sample.  Pieces whose multiplier would be negative leave: their mass is 0.
+
+        Pieces with little mass and much slack take no part: where only they depend on a coordinate
+        (high of a group that no sample changes), no small step could meet its equation.
+        """
+        cdef Py_ssize_t k, a = self.at.starts[i], b = self.at.starts[i + 1]
+        cdef double w = self.t.w[i], sd, total, dtop = 0.0, dlam = self.dcoordinates[self.t.P - 1]
+        cdef double dscore = self.along(&self.extended[0])
+        cdef const Piece* o = self.at.pieces
+        cdef bint again = True
+        for k in range(a, b):
+            if o[k].q < BINDS * w * o[k].r:
+                continue
+            self.change[k, 0] = o[k].y * (dscore + self.shift(i, self.at.sets + k * self.t.W,
+                                                              o[k].y, &self.dcoordinates[0]))
+            self.change[k, 1] = -o[k].s * self.change[k, 0] - dlam * o[k].cost
+            self.mass[k, 0] = 1.0                   # for now: takes part
+        while again:
+            sd = total = 0.0
+            again = False
+            for k in range(a, b):
+                if self.mass[k, 0] != 0.0:
+                    sd += o[k].q / o[k].r
+                    total += o[k].q + o[k].q / o[k].r * self.change[k, 1]
+            dtop = (total - w) / sd
+            for k in range(a, b):
+                if self.mass[k, 0] != 0.0 and o[k].r + self.change[k, 1] <= dtop:
+                    self.mass[k, 0], again = 0.0, True
+        return dtop
+
+    cdef void correct(self, Py_ssize_t i) noexcept nogil:
+        """(12) for the pieces of a sample, whose masses then sum to its weight."""
+        cdef Py_ssize_t k, a = self.at.starts[i], b = self.at.starts[i + 1]
+        cdef double dtop = self.raised(i), total = 0.0, scale, q, m, s
+        cdef const Piece* o = self.at.pieces
+        for k in range(a, b):
+            if self.mass[k, 0] == 0.0:
+                continue
+            s, q = o[k].s, o[k].q / o[k].r * (o[k].r + self.change[k, 1] - dtop)
+            m = s * q - o[k].q * s * (1.0 - s) * self.change[k, 0]
+            self.mass[k, 0], self.mass[k, 1] = q, min(m, q) if m > EMPTIED * q * s else 0.0
+            total += q
+        scale = self.t.w[i] / total * (1.0 - 1e-15)     # not above the weight, whatever rounds
+        for k in range(a, b):
+            if self.mass[k, 0] > 0.0:
+                self.mass[k, 0] *= scale
+                self.mass[k, 1] = min(self.mass[k, 1] * scale, self.mass[k, 0])
+
+    cdef void add_up(self, Py_ssize_t i, double* out) noexcept nogil:
+        """A sample's part of the adjoint (λ last of P) and, behind Q, of the entropy."""
+        cdef Py_ssize_t k
+        cdef double q, m, base = 0.0
+        cdef const Piece* o = self.at.pieces
+        for k in range(self.at.starts[i], self.at.starts[i + 1]):
+            q, m = self.mass[k, 0], self.mass[k, 1]
+            if not q > 0.0:
+                continue
+            out[self.t.Q] += q * entropy(m / q)
+            out[self.t.P - 1] -= q * o[k].cost
+            base -= m * o[k].y
+            self.spread(i, self.at.sets + k * self.t.W, o[k].y, -m * o[k].y, out)
+        self.add(base, out)
 
 
 def certify(Table t, state, const double[::1] dx):
-    """The iterate's dual point gone along with a correction, as masses q and m = q s: the equations are linear in these.
-
-    Masses follow as far as they are not negative, those of a sample together.  Pieces with little mass and much slack
-    are left out: where only they depend on a coordinate (high of a group that nobody moves), no small step could meet
-    its equation.  Sums: minus Σ m y z and, at λ, minus Σ q d (P); Σ q H(m/q); additions that any of these has been
-    through.
-    """
-    check(t, state, dx)
-    cdef Work work = Work(t, state.kappa, state.slope)
-    cdef Py_ssize_t P = t.P, Q = t.Q, W = t.W, last = P - 1, i, k, a, b, begin = 0, most = 0
-    cdef const Py_ssize_t[::1] ptr = state.starts
-    cdef const double[:, ::1] pieces = state.pieces
-    cdef const uint64_t[:, ::1] all_sets = state.sets
-    cdef const Piece* o = given(pieces)
-    cdef const uint64_t* sets = bits_of(all_sets)
-    made, sums = np.zeros((pieces.shape[0], 2)), np.zeros(P + 2)
-    cdef double[:, ::1] new = made, moves = np.empty((pieces.shape[0], 2))      # changes of margin, of value
-    cdef double[::1] total_out = sums, all_sums = np.zeros(Q + 1), panel = np.zeros(Q + 1)
-    cdef const double[::1] all_dx = t.extended(dx)
-    cdef double* out = &panel[0]                # sums of a few samples: less rounding to charge
-    cdef double w, dscore, sd, total, dtop, q, m, s, base, scale
-    cdef bint again
+    """The iterate's dual point after the correction dx, (state, masses), and its sums."""
+    cdef Correction visit = Correction(t, state, dx)
+    cdef Py_ssize_t P = t.P, Q = t.Q, i, k, end, begin = 0, most = 0
+    sums = np.zeros(P + _sums.PROOF)
+    # Sums of a few samples first: there is less rounding to charge.
+    cdef double[::1] out = sums, total = np.zeros(Q + 1), panel = np.zeros(Q + 1)
     with nogil:
         for i in range(t.N):
-            a, b, w = ptr[i], ptr[i + 1], t.w[i]
-            if w > 0.0:
-                work.go_to(i)
-                dscore = work.along(&all_dx[0])
-                for k in range(a, b):
-                    if o[k].q < BINDS * w * o[k].r: continue
-                    moves[k, 0] = o[k].y * (dscore + work.shift(i, sets + k * W, o[k].y, &dx[0]))
-                    moves[k, 1] = -o[k].s * moves[k, 0] - dx[last] * o[k].cost
-                    new[k, 0] = 1.0             # for now: takes part
-                again = True
-                while again:                    # without those that would be negative
-                    sd = total = 0.0
-                    again = False
-                    for k in range(a, b):
-                        if new[k, 0] == 0.0: continue
-                        sd += o[k].q / o[k].r
-                        total += o[k].q + o[k].q / o[k].r * moves[k, 1]
-                    dtop = (total - w) / sd
-                    for k in range(a, b):
-                        if new[k, 0] != 0.0 and o[k].r + moves[k, 1] <= dtop: new[k, 0], again = 0.0, True
-                total = 0.0
-                for k in range(a, b):
-                    if new[k, 0] == 0.0: continue
-                    s, q = o[k].s, o[k].q / o[k].r * (o[k].r + moves[k, 1] - dtop)
-                    m = s * q - o[k].q * s * (1.0 - s) * moves[k, 0]
-                    new[k, 0], new[k, 1] = q, min(m, q) if m > EMPTIED * q * s else 0.0
-                    total += q
-                scale, base = w / total * (1.0 - 1e-15), 0.0
-                for k in range(a, b):
-                    if not new[k, 0] > 0.0: continue
-                    new[k, 0] *= scale
-                    new[k, 1] = min(new[k, 1] * scale, new[k, 0])
-                    out[Q] += new[k, 0] * entropy(new[k, 1] / new[k, 0])
-                    out[last] -= new[k, 0] * o[k].cost
-                    base -= new[k, 1] * o[k].y
-                    work.spread(i, sets + k * W, o[k].y, -new[k, 1] * o[k].y, out)
-                work.add(base, out)
+            if t.w[i] > 0.0:
+                visit.go_to(i)
+                visit.correct(i)
+                visit.add_up(i, &panel[0])
             if (i + 1) % PANEL == 0 or i + 1 == t.N:
-                most = max(most, b - begin + PANEL)
-                begin = b
+                end = visit.at.starts[i + 1]
+                most, begin = max(most, end - begin + PANEL), end
                 for k in range(Q + 1):
-                    all_sums[k] += out[k]
-                    out[k] = 0.0
-        t.fold(&all_sums[0])
-        for k in range(P): total_out[k] = all_sums[k]
-        total_out[P] = all_sums[Q]
-        total_out[P + 1] = most + t.N // PANEL + Q - P + 4
-    work.x.free()
-    return (state, made), sums
+                    total[k] += panel[k]
+                    panel[k] = 0.0
+        t.fold(&total[0])
+        for k in range(P):
+            out[k] = total[k]
+        out[P + _sums.PROOF_ENTROPY] = total[Q]
+        out[P + _sums.PROOF_ADDITIONS] = most + t.N // PANEL + Q - P + 4
+    visit.borrowed.free()
+    return (state, visit.masses), sums

@@ -28,35 +28,36 @@ from . import driver
 from ._classes import (
     ClassState,
     certify_classes,
+    correct_classes,
     curvature_gram,
-    follow_classes,
     linearise_classes,
     open_classes,
+    predict_classes,
 )
 from ._cones import Cone, PairwiseCones, cone_of, no_norm
 from ._newton import Newton
+from ._sums import CHANGES
 from .class_system import ClassSystem, add_pairs
-from .pair import PairSamples, Scaling, greatest_gain
+from .pair import RowSamples, Scaling, greatest_gain
 from .settings import SETTINGS
 
 
-class ClassSamples(PairSamples):
-    """Scores, and slacks and multipliers of all labels, behind the driver's questions.
+class ClassSamples(RowSamples[ClassPoint]):
+    """Scores of every sample, and slacks and multipliers of all its labels.
 
-    ``slopes`` p, per sample, replace the loss lse(s) by ``p·s`` (``least_budget``).
+    ``slopes`` p of the samples replace the loss lse(s) by ``p·s`` (``least_budget``).
     """
 
     def __init__(self, problem: ClassProblem, newton: Newton, slopes: State | None = None) -> None:
-        super().__init__(problem.rows, None, slopes)
-        self.problem, self.newton = problem, newton
+        super().__init__(problem.rows)
+        self.problem, self.newton, self.slopes = problem, newton, slopes
 
     def open(self, coef: FloatArray, mu: float) -> State:
         self.visits += 1
         codes, costs = self.problem.codes, self.problem.label_costs
         codes = codes if self.slopes is None else self.rows.pair(codes, self.slopes)
         epsilon = self.problem.epsilon if self.slopes is None else math.inf
-        state: State = self.rows.run(_open, codes, costs, epsilon, coef, mu)[0]
-        return state
+        return self._on_blocks(_open, codes, costs, epsilon, coef, mu)
 
     def linearise(
         self, state: State, coef: FloatArray, primal: float, dual: float, mu: float
@@ -64,24 +65,27 @@ class ClassSamples(PairSamples):
         return self._visit(linearise_classes, state, coef, primal, dual)
 
     def weights(self, state: State) -> State:
-        curved: State = self.rows.run(_curved, state)[0]
-        return curved
+        return self._on_blocks(_curved, state)
 
     def predict(self, state: State, dcoef: FloatArray) -> tuple[State, FloatArray]:
         if not self.problem.flips:
-            return state, np.zeros(dcoef.size + 3)
-        return self._visit(follow_classes, state, dcoef, 0.0, 0.0, True)
+            return state, np.zeros(dcoef.size + CHANGES)
+        return self._visit(predict_classes, state, dcoef)
 
     def correct(
         self, state: State, dcoef: FloatArray, centre: float, share: float
     ) -> tuple[State, FloatArray]:
-        return self._visit(follow_classes, state, dcoef, centre, share, False)
+        return self._visit(correct_classes, state, dcoef, centre, share)
 
-    def certify(self, state: State, point: Any, dcoef: FloatArray) -> tuple[Any, FloatArray]:
-        """With the flow that the cones' multipliers, corrected before, are between classes."""
+    def certify(
+        self, state: State, point: ClassPoint | None, dcoef: FloatArray
+    ) -> tuple[ClassPoint, FloatArray]:
+        """With the flow between classes that the corrected multipliers of the cones make."""
         both = state if point is None else self.rows.pair(state, point.shares)
         shares, sums = self._visit(certify_classes, both, dcoef)
         known, cone, system = self.newton.coordinates, self.newton.cone, self.newton.wide
+        assert isinstance(known, ClassCoordinates)
+        assert isinstance(system, ClassSystem)
         if isinstance(cone, PairwiseCones) and self.problem.norm.name != "l1":
             known.flow = cone.flow() / system.scale[system.kept]
         return ClassPoint(shares, known.flow), sums
@@ -186,6 +190,7 @@ def _run(
         state = samples.open(newton.trial(0.0), mu)
         found = driver.run(samples, newton, state, mu, tol, max_iter, report)
     best = newton.best_model()
+    assert isinstance(newton.wide, ClassSystem)
     info = {
         "solver": "interior-point", "grams": found.n_iter, "visits": samples.visits,
         "products": newton.wide.products,

@@ -1,22 +1,25 @@
-"""Many samples: the driver on a model of the loss, hinges only where they can bend.
+"""Many samples: a quadratic model of the loss, and hinges only in an active set.
 
     minimise    ελ + Σ w_i [ h(u_i) + (u_i - κλ)_+ ],     u = Zβ
     subject to  ‖β / c‖_* ≤ λ
 
-Between two *surveys* of all rows the log-loss is its quadratic model at the last point (one Gram
-matrix), and samples further from the kink than a step can carry them stay on their side of it.  The
-driver, unchanged, sees a matrix and the samples near the kink, which are gathered into memory.
+Between two surveys of all rows the log-loss is replaced by its quadratic model at the last point
+(one Gram matrix), and only the samples of an active set keep their hinges.  The driver sees a
+matrix and the active samples, which are gathered into memory.
 
-1. Start: the best model on a share of the rows, or one that somebody knows.  A better multiple of
-   it: no sample crosses the kink.
-2. Model: Gram matrix and gradient there.  Near the kink is who a step can carry across it: as far
-   as its force goes against the curvature of the loss and the samples that it flips on its way.
-3. The driver on the model, to a small share of the distance.
-4. Survey at its answer: objective, next gradient, and the bound of the dual point that the model's
-   multipliers make (``s - h''·Z(d + c)``, a).  Too little gained: who crossed unseen comes along.
-5. Until the bound is within the tolerance: 2, with the old Gram matrix where that told the truth.
-   Only along multiples of the model it has the curvature of now, which a survey knows: the best
-   model on a sample is too long by what it owes to chance, and most of what is left is to shrink.
+1. Start: the optimum on a subsample, or an earlier result.  One Newton step finds a better multiple
+   of it; along multiples of the model no sample crosses its kink.
+2. Quadratic model: Gram matrix and gradient at the point of expansion.  Active set: the samples
+   whose margin may cross the kink κλ during this step.  How far a step carries margins follows from
+   its force, the curvature of the loss, and the samples that it flips on its way.
+3. The driver solves the model, to a small share of the distance from the optimum.
+4. A survey at its solution gives the objective, the next gradient, and the bound of the dual point
+   that the model's multipliers make (``s - h''·Z(d + c)``, a).  If the step gains too little and
+   samples outside the active set have crossed their kink, these join it.
+5. Repeat from 2 until the bound is within the tolerance.  The Gram matrix is kept while steps gain
+   what it predicts.  Along multiples of the model it gets its present curvature, which a survey
+   computes: the optimum on a subsample overfits, and most of the remaining error is removed by
+   scaling β down.
 
 Derivation: docs/algorithm.md, section 10, (20) and (21).
 """
@@ -26,23 +29,35 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ..dual._certificate import Coordinates
 from ..dual.bound import DualSums, lower_bound
 from ..problem.losses import flip_probability
 from ..problem.problem import Problem
 from ..problem.result import Status
 from ..rows.arrays import BoolArray, FloatArray
 from ..rows.blocks import Block
-from ..rows.interface import Rows, State
+from ..rows.interface import BlockFunction, Rows, State
 from ..rows.reductions import Sum
 from ..starts.sample import GatheredSamples, gathered, most_entries, picked, sampled
 from ..starts.start import Start, sampling_error
-from . import driver
-from ._pair import certify_pair, correct_pair, linearise_pair, open_pair, predict_pair
-from ._survey import EDGES, survey
+from . import _survey, driver
+from ._newton import Newton
+from ._pair import (
+    PairState,
+    certify_pair,
+    correct_pair,
+    linearise_pair,
+    open_pair,
+    predict_pair,
+)
+from ._sums import COUNT, CURVATURE, ENTROPY, LOSS, PROOF_ENTROPY, SLOPE, VALUE
+from ._survey import EDGES, SurveyStep, survey, survey_step
+from .protocols import Samples
 from .settings import SETTINGS
 
 #: Report of the objective, the bound and λ; True ends the run.
@@ -50,22 +65,22 @@ Report = Callable[[float, float, float], bool]
 
 
 @dataclass
-class Work:
-    """What a fit took, in Gram matrices of all its samples; visits are counted."""
+class WorkCounts:
+    """What a fit took, in Gram matrices of all its samples, and visits to the rows."""
 
     grams: float = 0.0
     sample_grams: float = 0.0
-    near_grams: float = 0.0
+    near_grams: float = 0.0  # of active sets
     visits: int = 0
 
     @property
     def total(self) -> float:
-        """All of it in Gram matrices."""
+        """All Gram matrices."""
         return float(self.grams + self.sample_grams + self.near_grams)
 
 
 class LargeFit(NamedTuple):
-    """Where the method ended: the model with λ, the bound, and the state (s, a) that proves it."""
+    """Where the method ended: the model with λ, the bound, and the dual point (s, a) of it."""
 
     model: FloatArray
     objective: float
@@ -74,34 +89,39 @@ class LargeFit(NamedTuple):
     status: Status
 
 
-class Sight(NamedTuple):
-    """What a block remembers: margins, the model's curvatures, the near, a survey's (s, a)."""
+class SurveyState(NamedTuple):
+    """What a block remembers: margins, h'' at the expansion, the active set, a survey's (s, a)."""
 
     u: FloatArray
-    curvature: Any = None
-    near: Any = None
-    point: Any = None
+    curvature: FloatArray = np.zeros(0)
+    active: NDArray[np.uint8] = np.zeros(0, dtype=np.uint8)
+    point: FloatArray = np.zeros((2, 0))
 
 
-class Here(NamedTuple):
-    """A model (with λ), its objective, the gradient of its loss with flips above the kink, its
-    Hessian times the model, and histograms of distances from the kink (``_survey``).  After a step:
-    what it misses of the model's promise, and what of that crossed the kink unseen.
+class Expansion(NamedTuple):
+    """A point that the loss can be expanded at.
+
+    ``gradient`` is that of loss and hinges with the flips above the kink; ``product`` is the
+    Hessian of the loss times the model; ``histograms`` are those of distances from the kink
+    (``_survey``).  After a step, ``excess`` is the objective above that of the quadratic model, and
+    ``crossed`` how much of it is due to samples outside the active set.
     """
 
     state: State
-    model: FloatArray
+    model: FloatArray  # with λ
     objective: float
     gradient: FloatArray
-    bent: FloatArray
-    crowd: FloatArray
-    missed: float = 0.0
-    unseen: float = 0.0
+    product: FloatArray
+    histograms: FloatArray
+    excess: float = 0.0
+    crossed: float = 0.0
 
 
-class Promise(NamedTuple):
-    """The driver's answer: a model and its objective; how the dual point changes margins, by the
-    model's curvature and, as a multiple of them, by that of now; flips of samples near the kink.
+class ModelSolution(NamedTuple):
+    """The solution of a quadratic model.
+
+    The dual point changes margins along ``dual_change`` by the curvature of the expansion and, as a
+    ``multiple`` of the margins, by their present one.  ``flips`` are those of the active set.
     """
 
     model: FloatArray
@@ -111,24 +131,41 @@ class Promise(NamedTuple):
     flips: FloatArray
 
 
-class ModelSamples:
-    """What the driver sees: a parabola, and the hinges of the samples near the kink.
+class PosedProblem(Protocol):
+    """The problem in the engine's coordinates (``pair.Scaling``)."""
 
-    A state is (pairs, model, gradient of the parabola there).  Of the near samples the parabola has
-    the loss, not the hinges; hinges of less curvature than ``least`` do not bend.  In the first
-    iterations many bend, and alike: their Gram matrix is not formed.
+    problem: Problem
+    coordinates: Coordinates
+    scale: FloatArray
+
+    def newton(self, epsilon: float) -> Newton: ...
+
+
+#: A state of the quadratic model: that of the hinges, the model, the parabola's gradient there.
+QuadraticState = tuple[PairState, FloatArray, FloatArray]
+
+#: Its dual point: the model at which the parabola has its slopes, and the flips of the active set.
+QuadraticPoint = tuple[FloatArray, FloatArray]
+
+
+class QuadraticSamples(Samples[QuadraticState, QuadraticPoint]):
+    """The samples of a quadratic model: a parabola for the loss, and the hinges of the active set.
+
+    Hinges of less stiffness than ``least`` count as straight.  In the first iterations many hinges
+    are stiff, and their Gram matrix resembles that of the loss: it is estimated
+    (``SETTINGS.alike``) rather than formed.
     """
 
     def __init__(
-        self, near: Block, kappa: float, least: float, centre: FloatArray, value: float,
+        self, active: Block, kappa: float, least: float, centre: FloatArray, value: float,
         gradient: FloatArray, gram: FloatArray,
     ) -> None:  # fmt: skip
-        self.rows, self.kappa = near.compiled, near.flip_costs(kappa)
-        self.slopes = np.zeros(near.y.size)  # the parabola has their loss
+        self.rows, self.kappa = active.compiled, active.flip_costs(kappa)
+        self.slopes = np.zeros(active.y.size)  # the parabola has their loss
         self.centre, self.value, self.gradient, self.gram = centre, value, gradient, gram
         self.least, self.gram_rows = least, 0.0
-        many = SETTINGS.many_columns <= centre.size < near.y.size / SETTINGS.least_samples
-        self.alike = SETTINGS.alike if many else 0  # iterations to come
+        many = SETTINGS.many_columns <= centre.size < active.y.size / SETTINGS.least_samples
+        self.estimated = SETTINGS.alike if many else 0  # iterations to come
 
     def _parabola(self, model: FloatArray) -> tuple[float, FloatArray]:
         """Value and gradient at a model (with λ)."""
@@ -136,213 +173,225 @@ class ModelSamples:
         curved = self.gram @ d
         return self.value + float(d @ (self.gradient + 0.5 * curved)), self.gradient + curved
 
-    def open(self, coef: FloatArray, mu: float) -> Any:
-        return open_pair(self.rows, self.kappa, self.slopes, coef, mu), coef, None
+    def open(self, coef: FloatArray, mu: float) -> QuadraticState:
+        return open_pair(self.rows, self.kappa, self.slopes, coef, mu), coef, self.gradient
 
-    def linearise(self, state: Any, coef: FloatArray, primal: float, dual: float, mu: float) -> Any:
-        P, formed = coef.size, self.alike == 0
+    def linearise(
+        self, state: QuadraticState, coef: FloatArray, primal: float, dual: float, mu: float
+    ) -> tuple[QuadraticState, FloatArray]:
+        P, formed = coef.size, self.estimated == 0
         pairs, sums = linearise_pair(self.rows, state[0], coef, primal, dual, formed, self.least)
         if not formed:
-            self.alike -= 1
-            sums = np.concatenate([self._alike(sums[:P], sums[P : 2 * P]).ravel(), sums[2 * P :]])
+            self.estimated -= 1
+            matrix = self._estimated_gram(sums[:P], sums[P : 2 * P])
+            sums = np.concatenate([matrix.ravel(), sums[2 * P :]])
         value, slope = self._parabola(coef)
         scalars = sums[P * P + 3 * P :]
-        self.gram_rows += scalars[7] * formed
+        self.gram_rows += scalars[COUNT] * formed
         sums[: P * P] += self.gram.ravel()
         sums[P * P : P * P + P] += slope
-        scalars[:2] += value
-        scalars[5] += value - slope @ coef
+        scalars[LOSS] += value
+        scalars[VALUE] += value
+        scalars[ENTROPY] += value - slope @ coef
         return (pairs, coef, slope), sums
 
-    def _alike(self, squares: FloatArray, column: FloatArray) -> FloatArray:
-        """A Gram matrix of this diagonal and λ's column, the rest correlated as in the loss's."""
+    def _estimated_gram(self, squares: FloatArray, column: FloatArray) -> FloatArray:
+        """A Gram matrix of this diagonal and λ's column, correlated as that of the loss."""
         along = column / math.sqrt(max(column[-1], 1e-300))
         own = np.diag(self.gram)
         left = np.sqrt(np.maximum(squares - along * along, 0.0) / np.where(own > 0.0, own, 1.0))
         return np.outer(along, along) + np.outer(left, left) * self.gram
 
-    def predict(self, state: Any, dcoef: FloatArray) -> Any:
+    def predict(
+        self, state: QuadraticState, dcoef: FloatArray
+    ) -> tuple[QuadraticState, FloatArray]:
         pairs, sums = predict_pair(self.rows, state[0], dcoef)
-        return (pairs, *state[1:]), sums
+        return (pairs, state[1], state[2]), sums
 
-    def correct(self, state: Any, dcoef: FloatArray, centre: float, share: float) -> Any:
+    def correct(
+        self, state: QuadraticState, dcoef: FloatArray, centre: float, share: float
+    ) -> tuple[QuadraticState, FloatArray]:
         pairs, sums = correct_pair(self.rows, state[0], dcoef, centre, share)
-        sums[0], sums[1] = state[2] @ dcoef, dcoef @ self.gram @ dcoef
-        return (pairs, *state[1:]), sums
+        sums[SLOPE], sums[CURVATURE] = state[2] @ dcoef, dcoef @ self.gram @ dcoef
+        return (pairs, state[1], state[2]), sums
 
-    def certify(self, state: Any, point: Any, dcoef: FloatArray) -> Any:
-        """The dual point is (the model at which the parabola has its slopes, flips of the near)."""
-        model, pairs = (state[1], state[0]) if point is None else (point[0], (state[0], point[1]))
-        model = model + dcoef
+    def certify(
+        self, state: QuadraticState, point: QuadraticPoint | None, dcoef: FloatArray
+    ) -> tuple[QuadraticPoint, FloatArray]:
+        model = (state[1] if point is None else point[0]) + dcoef
+        pairs = state[0] if point is None else (state[0], point[1])
         value, slope = self._parabola(model)
         shares, sums = certify_pair(self.rows, pairs, dcoef, self.least)
         sums[: dcoef.size] += slope
-        sums[dcoef.size] = value - slope @ model
+        sums[dcoef.size + PROOF_ENTROPY] = value - slope @ model
         return (model, shares), sums
 
 
 class LargeRun:
-    """A run of the method, with the Gram matrix of the last model and the best bound so far.
+    """A run of the method: the Gram matrix of the last expansion and the best bound so far."""
 
-    ``scaling`` is the problem in the engine's coordinates.
-    """
-
-    def __init__(self, scaling: Any, work: Work) -> None:
-        self.scaling, self.work = scaling, work
-        self.problem: Problem = scaling.problem
+    def __init__(self, posed: PosedProblem, work: WorkCounts) -> None:
+        self.posed, self.work, self.problem = posed, work, posed.problem
         self.rows, self.kappa = self.problem.rows, self.problem.kappa
-        self.newton = scaling.newton(self.problem.epsilon)
-        self.bound, self.point = 0.0, None
-        self.gram, self.flat = np.zeros((0, 0)), 0.0  # of the last model: matrix, mean curvature
-        # How far a step moves margins, and how many samples may be near the kink.
+        self.newton = posed.newton(self.problem.epsilon)
+        self.bound = 0.0
+        self.point: State | None = None
+        self.gram, self.mean_curvature = np.zeros((0, 0)), 0.0
+        # How far a step moves margins, and how many samples the active set may have.
         entries = max(self.rows.n_nonzeros / self.rows.n_samples, 1.0)
         self.moved, self.most = 0.0, most_entries(self.rows) / entries
 
     def solve(self, start: Start, tol: float, report: Report) -> LargeFit | None:
-        """The best model from a start; None where that leads nowhere."""
-        here, distance, sampled = self._open(start), start.distance, start.sampled
-        if not sampled:
+        """The optimum from a start; None where the method does not pay or fails."""
+        at, distance, subsampled = self._open(start), start.distance, start.sampled
+        if not subsampled:
             self.most = min(self.most, SETTINGS.crowded * self.rows.n_samples)
         for _ in range(SETTINGS.most_models):
-            chosen = self._choose(here, distance, sampled)
+            chosen = self._active_set(at, distance, subsampled)
             if chosen is None:
                 return None
             state, distance = chosen
             target = max(SETTINGS.inner * distance, 0.1 * tol)
-            there = self._step(here._replace(state=state), distance, target, tol, sampled)
-            if there is None:
+            new = self._step(at._replace(state=state), distance, target, tol, subsampled)
+            if new is None:
                 return None
-            before, sampled = distance, False
-            here = there if there.objective <= here.objective else here
-            certified = max(here.objective - self.bound, 0.0)
-            distance = min(certified, 3.0 * (abs(there.missed) + target))
-            stop = report(here.objective, self.bound, float(here.model[-1]))
+            before, subsampled = distance, False
+            at = new if new.objective <= at.objective else at
+            certified = max(at.objective - self.bound, 0.0)
+            distance = min(certified, 3.0 * (abs(new.excess) + target))
+            stop = report(at.objective, self.bound, float(at.model[-1]))
             if certified <= tol or stop:
                 status = Status.OPTIMAL if certified <= tol else Status.STOPPED
-                return LargeFit(here.model, here.objective, self.bound, self.point, status)
+                return LargeFit(at.model, at.objective, self.bound, self.point, status)
             if distance > SETTINGS.keep_gram * before:
-                here = self._look(here.state, here.model, 1.0)
-        return LargeFit(here.model, here.objective, self.bound, self.point, Status.STALLED)
+                at = self._expand(at.state, at.model, 1.0)
+        return LargeFit(at.model, at.objective, self.bound, self.point, Status.STALLED)
 
-    # --- the loss's model ------------------------------------------------------------------------
+    # --- the quadratic model -----------------------------------------------------------------
 
-    def _visit(self, function: Any, state: Any, *arguments: Any) -> Any:
+    def _visit(
+        self, function: BlockFunction, state: State | None, *arguments: Any
+    ) -> tuple[State, tuple[Any, ...]]:
         self.work.visits += 1
         return self.rows.run(function, state, *arguments)
 
     def _kink(self, model: FloatArray) -> float:
         return self.problem.cost.kink(float(model[-1]))
 
-    def _open(self, start: Start) -> Here:
-        """The loss's model at a start, or at a better multiple: no sample crosses the kink."""
+    def _open(self, start: Start) -> Expansion:
+        """Expand at the best multiple of a start that one Newton step finds."""
         model = np.append(start.model, start.lam)
         state, ((slope, curvature),) = self._visit(_open, None, model, self._kink(model))
         slope += self.problem.epsilon * start.lam
-        factor = 1.0 - slope / curvature if curvature > 0.0 else 1.0  # Newton's method, one step
+        factor = 1.0 - slope / curvature if curvature > 0.0 else 1.0
         factor = min(max(factor, SETTINGS.least_multiple), 2.0)
-        return self._look(state, factor * model, factor)
+        return self._expand(state, factor * model, factor)
 
-    def _look(self, state: State, model: FloatArray, factor: float) -> Here:
-        """The Gram matrix, the gradient with flips above the kink, and the objective."""
-        state, (gram, sums) = self._visit(_look, state, factor, self._kink(model), self.kappa)
+    def _expand(self, state: State, model: FloatArray, factor: float) -> Expansion:
+        """Gram matrix, gradient and objective at a model, ``factor`` times that of the state."""
+        state, (gram, sums) = self._visit(_expand, state, factor, self._kink(model), self.kappa)
         self.gram = np.zeros((model.size, model.size))
         self.gram[:-1, :-1] = gram
         self.work.grams += 1.0
-        self.flat = float(self._split(sums)[3][2])
-        return self._here(state, model, sums)
+        parts = _survey.parts_of(sums, model.size)
+        self.mean_curvature = float(parts.scalars[_survey.CURVATURE])
+        return self._expansion(state, model, parts)
 
-    def _split(self, sums: FloatArray) -> list[FloatArray]:
-        """Adjoint, gradient, Hessian times the model, scalars, histograms (``_survey``)."""
-        P = self.rows.n_columns + 1
-        return np.split(sums, [P, 2 * P, 3 * P, sums.size - 2 * (EDGES.size + 1)])
+    def _expansion(self, state: State, model: FloatArray, parts: _survey.SurveySums) -> Expansion:
+        loss = parts.scalars[_survey.LOSS] + parts.scalars[_survey.HINGES]
+        objective = float(self.problem.epsilon * model[-1] + loss)
+        return Expansion(state, model, objective, parts.gradient, parts.product, parts.histograms)
 
-    def _here(self, state: State, model: FloatArray, sums: FloatArray) -> Here:
-        """Of the sums at a model."""
-        _, gradient, bent, (loss, hinges, *_), crowd = self._split(sums)
-        objective = float(self.problem.epsilon * model[-1] + loss + hinges)
-        return Here(state, model, objective, gradient, bent, crowd.reshape(2, -1))
-
-    def _choose(self, here: Here, distance: float, sampled: bool) -> tuple[State, float] | None:
-        """Who a step can carry across the kink, and how much it can gain; None: too many.
+    def _active_set(
+        self, at: Expansion, distance: float, subsampled: bool
+    ) -> tuple[State, float] | None:
+        """The samples whose margin may cross the kink, and the distance; None: they are too many.
 
         A step of r in the margins works against ``r·h'' + W(r)/2``, where W(r) is the weight of
-        samples within r of the kink.  A sampling error is a force, any other distance an energy.
+        samples within r of the kink.  The error of a subsample is a force on the margins, any other
+        distance an energy.
         """
         if not self.problem.flips:
-            return self.rows.run(_choose, here.state, math.inf, 0.0)[0], distance
-        within, below = np.cumsum(here.crowd, axis=1)
+            return self.rows.run(_within, at.state, math.inf, 0.0)[0], distance
+        within, below = np.cumsum(at.histograms, axis=1)
         beyond = below[-1] - below
-        force = EDGES * self.flat + 0.5 * within[:-1]
-        if sampled:
+        force = EDGES * self.mean_curvature + 0.5 * within[:-1]
+        if subsampled:
             k = np.searchsorted(force, SETTINGS.reach * math.sqrt(0.5 * distance))
         else:
             k = np.searchsorted(EDGES * force, 2.0 * SETTINGS.reach**2 * distance)
         self.moved = float(EDGES[np.minimum(k, EDGES.size - 1)]) / SETTINGS.reach
-        # As many as can be at the kink, and so many that certain flips leave some of ε.
-        k = max(k, np.searchsorted(within, (here.model.size + 1) / self.rows.n_samples))
+        # At least as many as can be at the kink, and so many that the flips of the others leave
+        # a part of ε.
+        k = max(k, np.searchsorted(within, (at.model.size + 1) / self.rows.n_samples))
         k = max(k, np.argmax(self.problem.kappa * beyond <= 0.9 * self.problem.epsilon))
         k = np.minimum(k, EDGES.size - 1)
-        if sampled:
+        if subsampled:
             distance = 0.5 * float(EDGES[k] * force[k]) / SETTINGS.reach**2
-        kink = self._kink(here.model)
-        state, (count,) = self.rows.run(_choose, here.state, kink, float(EDGES[k]))
+        kink = self._kink(at.model)
+        state, (count,) = self.rows.run(_within, at.state, kink, float(EDGES[k]))
         return None if count > self.most else (state, distance)
 
-    # --- a step ----------------------------------------------------------------------------------
+    # --- a step ------------------------------------------------------------------------------
 
     def _step(
-        self, here: Here, distance: float, target: float, tol: float, sampled: bool
-    ) -> Here | None:
-        """The driver's step on the model, with all who would cross the kink unseen; or shorter.
+        self, at: Expansion, distance: float, target: float, tol: float, subsampled: bool
+    ) -> Expansion | None:
+        """A step to the solution of the quadratic model, or a shorter one.
 
-        On the way from a sample to all the driver need not prove how far it is from the optimum.
+        Samples that cross their kink outside the active set join it, and the model is solved again.
+        On the way from a subsample to all rows the driver need not prove its distance.
         """
-        begin, off = here.model, distance
+        begin, off = at.model, distance
         for _ in range(SETTINGS.most_models):
-            near = gathered(self.rows, _gather, self.rows.pair(here.state, self.rows.offsets))
+            active = gathered(self.rows, _gather, self.rows.pair(at.state, self.rows.offsets))
             self.work.visits += 1
-            run = self._run(here, begin, near, off, target, sampled)
-            if run is None:
+            solution = self._solve_model(at, begin, active, off, target, subsampled)
+            if solution is None:
                 return None
-            length, there = 1.0, self._survey(here, run, near, 1.0)
-            while not (enough := self._enough(here, run, there, length, tol)) and length > 1e-3:
-                if length == 1.0 and there.unseen > 0.5 * there.missed:
+            length, new = 1.0, self._survey(at, solution, active, 1.0)
+            while not (enough := self._enough(at, solution, new, length, tol)) and length > 1e-3:
+                if length == 1.0 and new.crossed > 0.5 * new.excess:
                     break
                 length *= 0.5
-                there = self._survey(here, run, near, length)
+                new = self._survey(at, solution, active, length)
             if enough or length < 1.0:
-                return there
-            kinks = self._kink(here.model), self._kink(run.model)
-            both = self.rows.pair(here.state, there.state)
-            state, (count,) = self.rows.run(_widen, both, *kinks)
+                return new
+            kinks = self._kink(at.model), self._kink(solution.model)
+            both = self.rows.pair(at.state, new.state)
+            state, (count,) = self.rows.run(_widened, both, *kinks)
             if count > self.most:
                 return None
-            here, begin, off = here._replace(state=state), run.model, there.missed
+            at, begin, off = at._replace(state=state), solution.model, new.excess
         return None
 
-    def _run(
-        self, here: Here, begin: FloatArray, near: GatheredSamples, off: float, target: float,
+    def _solve_model(
+        self, at: Expansion, begin: FloatArray, active: GatheredSamples, off: float, target: float,
         estimated: bool,
-    ) -> Promise | None:  # fmt: skip
-        """The driver on the loss's model, in which multiples of ours have the curvature of now."""
-        newton, model, kink = self.newton, here.model, self._kink(here.model)
-        gain, slope = _above(near.block, near.u, kink, self.kappa)
-        value = here.objective - self.problem.epsilon * float(model[-1]) - gain
-        bent = np.stack([self.gram @ model, here.bent])  # then, now
-        along = np.where(bent @ model > 0.0, bent @ model, math.inf)
-        gram = self.gram + (bent.T * [-1.0 / along[0], 1.0 / along[1]]) @ bent
-        samples = ModelSamples(
-            near.block, self.kappa, SETTINGS.bent * self.flat, model, value, here.gradient - slope,
-            gram,
+    ) -> ModelSolution | None:  # fmt: skip
+        """The driver on the quadratic model (20), with the present curvature along the model.
+
+        ``off`` is the distance of ``begin`` from the solution; ``estimated``: an estimate of the
+        distance ends the run, too.
+        """
+        newton, model, kink = self.newton, at.model, self._kink(at.model)
+        gain, slope = _flips_above(active.block, active.u, kink, self.kappa)
+        value = at.objective - self.problem.epsilon * float(model[-1]) - gain
+        products = np.stack([self.gram @ model, at.product])  # of the expansion, and now
+        along = np.where(products @ model > 0.0, products @ model, math.inf)
+        gram = self.gram + (products.T * [-1.0 / along[0], 1.0 / along[1]]) @ products
+        samples = QuadraticSamples(
+            active.block, self.kappa, SETTINGS.bent * self.mean_curvature, model, value,
+            at.gradient - slope, gram,
         )  # fmt: skip
-        # Blurred as far as a step goes: sharper hinges block it.
-        mu = max(off / (2.0 * float(near.block.weights.sum()) + 1.0), self.moved)
+        # A μ as large as a step: sharper hinges would block it.
+        mu = max(off / (2.0 * float(active.block.weights.sum()) + 1.0), self.moved)
         mu = min(SETTINGS.start_mu, mu)
-        x = begin / self.scaling.scale
+        x = begin / self.posed.scale
         x[-1] += min(off / newton.epsilon, 0.1 * x[-1])
         newton.open(x, mu)
 
-        def enough(*_: Any) -> bool:
+        def enough(*_: object) -> bool:
             distance = max(newton.best - newton.expected, newton.complementarity)
             return estimated and newton.dual > 0.0 and bool(distance <= target)
 
@@ -353,58 +402,67 @@ class LargeRun:
             return None
         slopes_at, (_, flips) = found.point
         change = slopes_at - model
-        then, now = bent @ change / along
-        return Promise(
+        then, now = products @ change / along
+        return ModelSolution(
             newton.best_model(), float(newton.best), change - then * model, float(now), flips
         )
 
-    def _survey(self, here: Here, run: Promise, near: GatheredSamples, length: float) -> Here:
-        """All samples after a step of this length; the bound that its dual point proves is kept."""
-        change = run.model - here.model
-        model = here.model + length * change
+    def _survey(
+        self, at: Expansion, solution: ModelSolution, active: GatheredSamples, length: float
+    ) -> Expansion:
+        """All samples after a step of this length; the bound of its dual point is kept."""
+        change = solution.model - at.model
+        model = at.model + length * change
         state, (sums,) = self._visit(
-            _survey, self.rows.pair(here.state, self.rows.offsets), near.numbers, run.flips,
-            self.kappa, self._kink(here.model), self._kink(model), change, length, run.dual_change,
-            run.multiple,
+            _survey_step, self.rows.pair(at.state, self.rows.offsets), active.numbers,
+            solution.flips, self.kappa, self._kink(at.model), self._kink(model), change, length,
+            solution.dual_change, solution.multiple,
         )  # fmt: skip
-        adjoint, *_, (*_, unseen, entropy, additions), _ = self._split(sums)
-        bound, _ = lower_bound(
-            self.scaling.coordinates, self.problem.epsilon,
-            DualSums(-adjoint[:-1], -float(adjoint[-1]), entropy, additions),
+        parts = _survey.parts_of(sums, model.size)
+        dual = DualSums(
+            -parts.adjoint[:-1], -float(parts.adjoint[-1]), parts.scalars[_survey.ENTROPY],
+            parts.scalars[_survey.ADDITIONS],
         )  # fmt: skip
+        bound, _ = lower_bound(self.posed.coordinates, self.problem.epsilon, dual)
         if bound > self.bound or self.point is None:
             self.bound, self.point = bound, state
-        there = self._here(state, model, sums)
-        return there._replace(missed=there.objective - run.objective, unseen=float(unseen))
+        new = self._expansion(state, model, parts)
+        crossed = float(parts.scalars[_survey.CROSSED])
+        return new._replace(excess=new.objective - solution.objective, crossed=crossed)
 
-    def _enough(self, here: Here, run: Promise, there: Here, length: float, tol: float) -> bool:
-        """Whether a step brings its share of what was promised, or all that is needed."""
-        promised, gained = here.objective - run.objective, here.objective - there.objective
-        needed = min(here.objective, there.objective) - self.bound > tol
-        return gained >= SETTINGS.gained * length * promised or not needed
+    def _enough(
+        self, at: Expansion, solution: ModelSolution, new: Expansion, length: float, tol: float
+    ) -> bool:
+        """Whether a step gains its share of what the model predicts, or all that is needed."""
+        predicted, gained = at.objective - solution.objective, at.objective - new.objective
+        needed = min(at.objective, new.objective) - self.bound > tol
+        return gained >= SETTINGS.gained * length * predicted or not needed
 
 
-# --- visits to a block ---------------------------------------------------------------------------
+# --- visits to a block -----------------------------------------------------------------------
 
 
-def _open(block: Block, _: None, model: FloatArray, kink: float) -> tuple[Sight, tuple[Sum]]:
+def _open(block: Block, _: None, model: FloatArray, kink: float) -> tuple[SurveyState, tuple[Sum]]:
     """Margins; slope and curvature of loss and hinges along multiples of the model."""
     w, u = block.weights, block.margins(model[:-1])
     s = flip_probability(u)
     over = np.maximum(u - block.flip_costs(kink), 0.0)
-    return Sight(u), (Sum(np.array([w @ over - w @ (s * u), w @ (s * (1.0 - s) * u * u)])),)
+    along = np.array([w @ over - w @ (s * u), w @ (s * (1.0 - s) * u * u)])
+    return SurveyState(u), (Sum(along),)
 
 
-def _look(
-    block: Block, k: Sight, factor: float, kink: float, kappa: float
-) -> tuple[Sight, tuple[Sum, Sum]]:
+def _expand(
+    block: Block, k: SurveyState, factor: float, kink: float, kappa: float
+) -> tuple[SurveyState, tuple[Sum, Sum]]:
     costs = block.flip_costs(1.0)
-    u, curvature, _, sums = survey(block.compiled, costs, kappa, kink, factor * k.u)
-    return Sight(u, curvature), (Sum(block.gram(block.weights * curvature)), Sum(sums))
+    u, curvature, sums = survey(block.compiled, costs, kappa, kink, factor * k.u)
+    return SurveyState(u, curvature), (Sum(block.gram(block.weights * curvature)), Sum(sums))
 
 
-def _above(block: Block, u: FloatArray, kink: float, kappa: float) -> tuple[float, FloatArray]:
-    """What flips of all above the kink gain, and the gradient of that."""
+def _flips_above(
+    block: Block, u: FloatArray, kink: float, kappa: float
+) -> tuple[float, FloatArray]:
+    """What the flips of all samples above the kink gain, and the gradient of that."""
     over = np.maximum(u - block.flip_costs(kink), 0.0)
     flipped = np.where(over > 0.0, block.weights, 0.0)
     gain = float(block.weights @ over)
@@ -412,60 +470,63 @@ def _above(block: Block, u: FloatArray, kink: float, kappa: float) -> tuple[floa
     return gain, np.append(block.adjoint(flipped), -spent)
 
 
-def _choose(block: Block, k: Sight, kink: float, reach: float) -> tuple[Sight, tuple[Sum]]:
-    return _with_near(k, np.abs(k.u - block.flip_costs(kink)) < reach)
+def _within(
+    block: Block, k: SurveyState, kink: float, reach: float
+) -> tuple[SurveyState, tuple[Sum]]:
+    """The active set: samples whose margin is within ``reach`` of the kink."""
+    return _with_active(k, np.abs(k.u - block.flip_costs(kink)) < reach)
 
 
-def _widen(
-    block: Block, both: tuple[Sight, Sight], kink: float, kink_ahead: float
-) -> tuple[Sight, tuple[Sum]]:
-    """Those who crossed the kink, and all who moved half as far as it is, come along."""
-    k, ahead = both
-    v, after = k.u - block.flip_costs(kink), ahead.u - block.flip_costs(kink_ahead)
-    near = ((after > 0.0) != (v > 0.0)) | (np.abs(v) <= 2.0 * np.abs(after - v))
-    return _with_near(k, near | k.near.view(bool))
+def _widened(
+    block: Block, both: tuple[SurveyState, SurveyState], kink: float, kink_after: float
+) -> tuple[SurveyState, tuple[Sum]]:
+    """The active set with the samples that crossed the kink or moved half as far as it is."""
+    k, after = both
+    v, v_after = k.u - block.flip_costs(kink), after.u - block.flip_costs(kink_after)
+    crossed = ((v_after > 0.0) != (v > 0.0)) | (np.abs(v) <= 2.0 * np.abs(v_after - v))
+    return _with_active(k, crossed | k.active.view(bool))
 
 
-def _with_near(k: Sight, near: BoolArray) -> tuple[Sight, tuple[Sum]]:
-    """These samples are near the kink; how many they are."""
-    return k._replace(near=near.view(np.uint8)), (Sum(np.count_nonzero(near)),)
+def _with_active(k: SurveyState, active: BoolArray) -> tuple[SurveyState, tuple[Sum]]:
+    """The state with an active set, and its size."""
+    return k._replace(active=active.view(np.uint8)), (Sum(np.count_nonzero(active)),)
 
 
-def _gather(block: Block, pair: tuple[Sight, int]) -> tuple[None, tuple[Sum]]:
+def _gather(block: Block, pair: tuple[SurveyState, int]) -> tuple[None, tuple[Sum]]:
     k, offset = pair
-    return picked(block, offset, k.u, np.flatnonzero(k.near))
+    return picked(block, offset, k.u, np.flatnonzero(k.active))
 
 
-def _survey(
-    block: Block, pair: tuple[Sight, int], numbers: Any, shares: FloatArray, kappa: float,
-    kink: float, kink_ahead: float, change: FloatArray, step: float, dual_change: FloatArray,
-    multiple: float,
-) -> tuple[Sight, tuple[Sum]]:  # fmt: skip
+def _survey_step(
+    block: Block, pair: tuple[SurveyState, int], numbers: NDArray[np.intp], flips: FloatArray,
+    kappa: float, kink: float, kink_after: float, change: FloatArray, length: float,
+    dual_change: FloatArray, multiple: float,
+) -> tuple[SurveyState, tuple[Sum]]:  # fmt: skip
     k, offset = pair
     first, last = np.searchsorted(numbers, [offset, offset + k.u.size])
-    ahead, _, point, sums = survey(
-        block.compiled, block.flip_costs(1.0), kappa, kink, k.u, kink_ahead, change, step,
-        k.curvature, dual_change, multiple, k.near, shares[first:last],
-    )  # fmt: skip
-    return k._replace(u=ahead, point=point), (Sum(sums),)
+    step = SurveyStep(
+        change, length, kink_after, k.curvature, dual_change, multiple, k.active, flips[first:last]
+    )
+    u, point, sums = survey_step(block.compiled, block.flip_costs(1.0), kappa, kink, k.u, step)
+    return k._replace(u=u, point=point), (Sum(sums),)
 
 
-def surveyed_point(block: Block, k: Sight) -> tuple[FloatArray, tuple[()]]:
+def surveyed_point(block: Block, k: SurveyState) -> tuple[FloatArray, tuple[()]]:
     """The dual point (s, a) of a survey."""
     return k.point, ()
 
 
-# --- from a sample to all ------------------------------------------------------------------------
+# --- from a subsample to all rows ------------------------------------------------------------
 
-#: Solves a problem from nothing: the model with λ, and Gram matrices.
+#: Solves a problem without a start: the model with λ, and Gram matrices.
 Cold = Callable[[Problem, float], tuple[FloatArray, int]]
 
 
 def pays(problem: Problem) -> bool:
-    """Whether there are so many samples that a share of them leads to all.
+    """Whether there are so many samples that a subsample pays.
 
-    Rare features are in few rows of a sample, and rows of few entries crowd at the kink: sparse
-    rows are left to the driver (a7a, a9a, w8a: 0.8 to 3.9 times as long by way of samples).
+    Rare features are in few rows of a subsample, and rows of few entries crowd at the kink: sparse
+    rows are left to the driver (a7a, a9a, w8a take 0.8 to 3.9 times as long with subsamples).
     """
     rows = problem.rows
     dense = 2 * rows.n_nonzeros >= rows.n_samples * (rows.n_columns - rows.intercept)
@@ -475,13 +536,13 @@ def pays(problem: Problem) -> bool:
 
 
 def _share(rows: Rows) -> float:
-    """The share of the samples that leads to all of them."""
+    """The share of the samples in the subsample."""
     share = SETTINGS.sample_share * math.sqrt(rows.n_columns / rows.n_samples)
     return min(0.25, share, most_entries(rows) / rows.n_nonzeros)
 
 
-def start_from_sample(problem: Problem, cold: Cold, work: Work) -> Start | None:
-    """The best model on a share of the samples; None if a class is missing there."""
+def start_from_sample(problem: Problem, cold: Cold, work: WorkCounts) -> Start | None:
+    """The optimum on a subsample; None if a class is missing there."""
     share, n = _share(problem.rows), problem.rows.n_columns
     rows = sampled(problem.rows, share)
     if rows is None:

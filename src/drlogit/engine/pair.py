@@ -12,6 +12,7 @@ Derivation: docs/algorithm.md, (1), sections 2 and 11.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -27,14 +28,16 @@ from ..problem.problem import Problem
 from ..problem.result import Monitor, Result, Solution, Status
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
-from ..rows.interface import Rows, State
+from ..rows.interface import BlockFunction, BlockState, Rows, State
 from ..rows.reductions import Sum
 from ..starts.start import Start, dual_point_of, is_for, start_from, with_lambda
 from . import driver
 from ._cones import cone_of, no_norm
 from ._newton import Newton
 from ._pair import PairState, certify_pair, correct_pair, linearise_pair, open_pair, predict_pair
-from .large import LargeFit, LargeRun, Work, pays, start_from_sample, surveyed_point
+from ._sums import CHANGES
+from .large import LargeFit, LargeRun, WorkCounts, pays, start_from_sample, surveyed_point
+from .protocols import D, Samples
 from .settings import SETTINGS
 from .wide import WideSystem, is_wide
 
@@ -45,12 +48,38 @@ _CLEAR_GAIN = 1e-3
 #: No slopes of a linear loss, and no costs of flips.
 _NONE = np.zeros(0)
 
+#: A compiled visit: rows of a block and its state, more arguments -> the new state and sums.
+Kernel = Callable[..., tuple[Any, FloatArray]]
 
-class PairSamples:
-    """The flip pair of every sample, behind the driver's questions.
 
-    ``kappa`` is the unit of what flips cost, None in a problem without flips; flips out of reach of
-    ``epsilon`` are left out.  ``slopes`` s, per sample, replace the loss by ``-s u``
+class RowSamples(Samples[State, D]):
+    """Samples that are visited block by block, with compiled functions of a block and its state."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows, self.visits = rows, 0
+
+    @abstractmethod
+    def open(self, coef: FloatArray, mu: float) -> State:
+        """The state on the central path at these coefficients."""
+
+    def _visit(
+        self, function: Kernel, state: State, *arguments: object
+    ) -> tuple[State, FloatArray]:
+        self.visits += 1
+        state, (sums,) = self.rows.run(_visit, state, function, *arguments)
+        return state, sums
+
+    def _on_blocks(self, function: BlockFunction, state: State | None, *arguments: object) -> State:
+        """The state that a block function makes."""
+        new: State = self.rows.run(function, state, *arguments)[0]
+        return new
+
+
+class PairSamples(RowSamples[State]):
+    """The flip pair of every sample.
+
+    ``kappa`` is the unit of flip costs, None in a problem without flips; flips out of reach of
+    ``epsilon`` are left out.  ``slopes`` s of the samples replace the loss by ``-s u``
     (``flip_budget``).
     """
 
@@ -58,20 +87,13 @@ class PairSamples:
         self, rows: Rows, kappa: float | None, slopes: State | None = None,
         epsilon: float = math.inf,
     ) -> None:  # fmt: skip
-        self.rows, self.kappa, self.slopes, self.epsilon = rows, kappa, slopes, epsilon
-        self.visits, self.gram = 0, not is_wide(rows)
-
-    def _visit(
-        self, function: Callable[..., Any], state: Any, *arguments: Any
-    ) -> tuple[State, FloatArray]:
-        self.visits += 1
-        state, (sums,) = self.rows.run(_visit, state, function, *arguments)
-        return state, sums
+        super().__init__(rows)
+        self.kappa, self.slopes, self.epsilon = kappa, slopes, epsilon
+        self.gram = not is_wide(rows)
 
     def open(self, coef: FloatArray, mu: float) -> State:
         self.visits += 1
-        state: State = self.rows.run(_open_pair, self.slopes, self.kappa, self.epsilon, coef, mu)[0]
-        return state
+        return self._on_blocks(_open_pair, self.slopes, self.kappa, self.epsilon, coef, mu)
 
     def linearise(
         self, state: State, coef: FloatArray, primal: float, dual: float, mu: float
@@ -79,8 +101,7 @@ class PairSamples:
         return self._visit(linearise_pair, state, coef, primal, dual, self.gram)
 
     def weights(self, state: State) -> State:
-        weights: State = self.rows.run(_weights_pair, state)[0]
-        return weights
+        return self._on_blocks(_weights_pair, state)
 
     def predict(self, state: State, dcoef: FloatArray) -> tuple[State, FloatArray]:
         return self._visit(predict_pair, state, dcoef)
@@ -98,14 +119,14 @@ class PairSamples:
 
 
 class LossSamples(PairSamples):
-    """The log-loss alone: one visit per iteration, the others cost nothing of size N."""
+    """The log-loss alone: one visit for each iteration, the others cost nothing of size N."""
 
     def __init__(self, rows: Rows, newton: Newton) -> None:
         super().__init__(rows, None)
         self.newton = newton
 
     def predict(self, state: State, dcoef: FloatArray) -> tuple[State, FloatArray]:
-        return state, np.zeros(dcoef.size + 3)
+        return state, np.zeros(dcoef.size + CHANGES)
 
     def correct(
         self, state: State, dcoef: FloatArray, centre: float, share: float
@@ -126,8 +147,8 @@ def _open_pair(
 
 
 def _visit(
-    block: Block, state: Any, function: Callable[..., Any], *arguments: Any
-) -> tuple[Any, tuple[Sum]]:
+    block: Block, state: BlockState, function: Kernel, *arguments: object
+) -> tuple[BlockState, tuple[Sum]]:
     state, sums = function(block.compiled, state, *arguments)
     return state, (Sum(sums),)
 
@@ -198,10 +219,11 @@ def interior_point(
     given = problem.rows
     rows, origin = given.compact or (given, None)
     problem = problem if rows is given else replace(problem, rows=rows)
-    scaling, work = Scaling(problem), Work()
+    scaling, work = Scaling(problem), WorkCounts()
     many = _run_large(scaling, tol, max_iter, known, monitor, work)
     info: dict[str, Any] = {"solver": "interior-point", "distinct_samples": rows.n_samples}
     status: Status
+    point: State | None
     if many is not None and many.status in (Status.OPTIMAL, Status.STOPPED):
         best, status, grams, visits = many.model, many.status, work.total, work.visits
         point = rows.run(surveyed_point, many.point)[0]
@@ -225,7 +247,12 @@ def interior_point(
 
 
 def _run_large(
-    scaling: Scaling, tol: float, max_iter: int, start: Start | None, monitor: Monitor, work: Work
+    scaling: Scaling,
+    tol: float,
+    max_iter: int,
+    start: Start | None,
+    monitor: Monitor,
+    work: WorkCounts,
 ) -> LargeFit | None:
     """The method for many samples, from the start if that is nearer than a sample leads."""
     problem = scaling.problem
@@ -265,12 +292,12 @@ def _near(problem: Problem, start: Start) -> bool:
 def _run(
     scaling: Scaling, tol: float, max_iter: int, start: Start | None, monitor: Monitor,
     estimated: bool = False,
-) -> tuple[Newton, PairSamples | LossSamples, driver.Found]:  # fmt: skip
+) -> tuple[Newton, PairSamples, driver.Found[State, State]]:  # fmt: skip
     """The driver on all samples; ``estimated``: an estimate of the distance ends the run, too."""
     problem = scaling.problem
     newton = scaling.newton(problem.epsilon)
     hinge = problem.flips
-    samples: PairSamples | LossSamples
+    samples: PairSamples
     rows = problem.rows
     if hinge:
         samples = PairSamples(rows, problem.kappa, epsilon=problem.epsilon)
@@ -332,7 +359,7 @@ def flip_budget(problem: Problem, null: FloatArray, *, free_only: bool = False) 
     return greatest_gain(posed, Scaling(problem).sigma, problem.kappa, problem.dearest_flip)
 
 
-def greatest_gain(posed: Callable[[float], tuple[Newton, PairSamples]], *costs: float) -> float:
+def greatest_gain(posed: Callable[[float], tuple[Newton, RowSamples[Any]]], *costs: float) -> float:
     """The greatest gain per λ of a linear loss at a fixed λ.
 
     The gain may be as large as the largest of these costs of moves and flips, or as small as the

@@ -30,14 +30,16 @@ from ..problem.problem import Problem
 from ..problem.result import Monitor, Result, Solution, Status
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
-from ..rows.interface import Rows, State
+from ..rows.interface import BlockState, Rows, State
 from ..rows.reductions import Sum
 from . import driver
 from ._cones import Cones, RowCone, cone_of, no_norm
 from ._newton import Newton
 from ._pieces import PieceState, Table, follow, linearise, open_pieces, with_missing
 from ._pieces import certify as certify_pieces
-from .pair import slopes_at
+from ._sums import COUNT, SCALARS
+from .pair import Kernel, slopes_at
+from .protocols import Samples
 from .settings import SETTINGS
 
 #: Columns of sparse rows with at least this share of entries are kept as dense ones.
@@ -354,16 +356,17 @@ def _stored(block: Block, _: None) -> tuple[None, tuple[Sum]]:
     return None, (Sum(stored.astype(np.float64)),)
 
 
-class PieceSamples:
-    """The samples as the driver sees them: visits, each one pass over the rows."""
+class PieceSamples(Samples[State, State]):
+    """The samples of features with domains, as pieces."""
 
     def __init__(self, rows: Rows, layout: TableLayout) -> None:
         self.rows, self.layout = rows, layout
         self.visits = self.nulls = self.n_pieces = 0
         self.corrected = np.zeros(0)  # all corrections of a dual point together
-        self.most_over = math.inf  # loss above the pieces' from which the driver refuses a step
 
-    def _visit(self, function: Any, state: State | None, *arguments: Any) -> tuple[State, Any]:
+    def _visit(
+        self, function: Kernel, state: State, *arguments: object
+    ) -> tuple[State, FloatArray]:
         self.visits += 1
         state, (sums,) = self.rows.run(_visit, state, self.layout, function, *arguments)
         return state, sums
@@ -379,9 +382,11 @@ class PieceSamples:
         self.visits += 1
         return self.rows.run(_open, slope, self.layout, kappa, epsilon, coef, mu)[0]
 
-    def linearise(self, state: State, *where: Any) -> tuple[State, FloatArray]:
-        state, sums = self._visit(linearise, state, *where, self.most_over)
-        self.n_pieces = int(sums[-1])
+    def linearise(
+        self, state: State, coef: FloatArray, primal: float, dual: float, mu: float
+    ) -> tuple[State, FloatArray]:
+        state, sums = self._visit(linearise, state, coef, primal, dual, mu, self.most_missing)
+        self.n_pieces = int(sums[COUNT - SCALARS])
         return state, sums
 
     def with_missing(
@@ -408,14 +413,16 @@ class PieceSamples:
 
 def _open(
     block: Block, slope: FloatArray | None, layout: TableLayout, kappa: float, epsilon: float,
-    *rest: Any,
+    coef: FloatArray, mu: float,
 ) -> tuple[PieceState, tuple[()]]:  # fmt: skip
     slope = np.zeros(0) if slope is None else slope
     costs = within_reach(block.flip_costs(kappa), epsilon)
-    return open_pieces(layout.table(block), costs, slope, *rest), ()
+    return open_pieces(layout.table(block), costs, slope, coef, mu), ()
 
 
-def _visit(block: Block, state: Any, layout: TableLayout, function: Any, *rest: Any) -> Any:
+def _visit(
+    block: Block, state: BlockState, layout: TableLayout, function: Kernel, *rest: object
+) -> tuple[BlockState, tuple[Sum]]:
     state, sums = function(layout.table(block), state, *rest)
     return state, (Sum(sums),)
 

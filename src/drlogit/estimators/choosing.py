@@ -1,7 +1,7 @@
-"""Choosing ε: the radius that leaves nothing, one from theory, and the models in between.
+"""Choosing ε: the radius at which the model is constant, one from theory, and the path between.
 
-Functions of what ``fit`` takes, tables included: an estimator checks and encodes the data, and what
-is asked of the problem is in :mod:`drlogit.fitting`.
+These functions accept what ``fit`` accepts, tables included.  An estimator checks and encodes the
+data; the computations are in :mod:`drlogit.fitting`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from numbers import Real
 from typing import Any
 
@@ -55,17 +56,24 @@ def epsilon_max(
     missing: Fill = "error",
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """The radius from which on the robust model is constant: β = 0 (on penalised features).
+    """The smallest radius at which the robust model is constant: all penalised coefficients are 0.
 
     Parameters are those of :class:`drlogit.DRLogisticRegression`; ``epsilon / kappa`` is the
-    largest share of labels the adversary may flip.  With two classes never above ``kappa / 2``: who
-    may flip half of the labels leaves nothing to learn.  If labels of one class cost several
-    prices, the model may be constant at some smaller radii, too.
+    largest share of labels the adversary may flip.  With two classes, ε_max is at most
+    ``kappa / 2``, because an adversary that flips half of the labels leaves nothing to learn.  If
+    flips of one class have several costs, the model may also be constant at some smaller radii.
 
     Returns
     -------
     float
         ε_max, to four digits.
+
+    Examples
+    --------
+    >>> import drlogit
+    >>> X, y = drlogit.datasets.make_synthetic(200, 5, random_state=0)
+    >>> drlogit.epsilon_max(X, y, kappa=0.1) <= 0.05
+    True
     """
     _, _, problem = _posed(
         X, y, sample_weight, kappa, norm=norm, fit_intercept=fit_intercept,
@@ -94,7 +102,7 @@ def suggest_radius(
     n_draws: int = 2000,
     random_state: int | np.random.Generator | None = 0,
 ) -> float:
-    """The radius ε at which the ball is as large as sampling error, from one preliminary fit.
+    """The radius ε at which the ball is as large as the sampling error, from one preliminary fit.
 
     Parameters
     ----------
@@ -102,14 +110,14 @@ def suggest_radius(
 numbers, missing
         As in :class:`drlogit.DRLogisticRegression`.
     confidence : float
-        Probability, in (0, 1), with which the ball should contain a distribution for which the
-        true coefficients are optimal.  Asymptotic, for samples of a logistic model.
+        Probability, in (0, 1), that the ball contains a distribution for which the true
+        coefficients are optimal.  Asymptotic, for samples of a logistic model.
     sample_weight : array of shape (n_samples,), optional
-        Non-negative weights, of which only the proportions matter.  They say how much a sample
-        counts, not how many samples it stands for: unequal weights make for fewer effective
-        samples, hence a larger radius.
+        Non-negative weights; only their proportions matter.  They say how much a sample counts, not
+        how many samples it represents.  Unequal weights mean fewer effective samples and a larger
+        radius.
     n_draws : int
-        Draws of the normal vector.
+        Number of draws of a normal vector.
     random_state : int, numpy.random.Generator or None
         Seed of the draws.
 
@@ -120,10 +128,17 @@ numbers, missing
 
     Notes
     -----
-    The radius answers for sampling error alone, with labels that cannot flip.  It does not know
-    what shift to expect, and says nothing about κ: choose κ as ε over the share of labels that
-    may be wrong, or ``inf``.  Categories and bounds are no norm, for which the theory is: they get
-    the radius of the same first-order argument, at the least that changing a level can cost.
+    The radius accounts for sampling error only, with labels that cannot flip.  It does not account
+    for a shift, and says nothing about κ: choose κ as ε divided by the share of labels that may be
+    wrong, or ``inf``.  The theory is for norms.  Categories and bounds get the radius of the same
+    first-order argument, with the smallest cost of a change.
+
+    Examples
+    --------
+    >>> import drlogit
+    >>> X, y = drlogit.datasets.make_synthetic(200, 5, random_state=0)
+    >>> 0 < drlogit.suggest_radius(X, y) < drlogit.epsilon_max(X, y, kappa=float("inf"))
+    True
     """
     if not (isinstance(confidence, Real) and 0.0 < confidence < 1.0):
         raise ValueError(f"confidence must be in (0, 1), got {confidence!r}")
@@ -138,28 +153,28 @@ numbers, missing
 
 @dataclass(frozen=True, eq=False)
 class RegularizationPath:
-    """Models over a range of radii, one entry or row for each, the largest radius first.
+    """Models for a range of radii, one entry or row for each, the largest radius first.
 
     Attributes
     ----------
     epsilons : array of shape (n_epsilons,)
         Radii ε, descending.
     coefs : array of shape (n_epsilons, n_features), or (n_epsilons, n_classes, n_features)
-        Coefficients β; of more than two classes a row for each.
+        Coefficients β, with one row per class if there are more than two.
     intercepts : array of shape (n_epsilons,) or (n_epsilons, n_classes)
         Intercepts b.
     lambdas : array of shape (n_epsilons,)
         Multipliers λ.
     objectives, gaps : arrays of shape (n_epsilons,)
-        Worst-case expected log-losses, and how far from optimal each can be at most, in nats.
+        Worst-case expected log-losses and certified duality gaps, in nats.
     n_iters : array of shape (n_epsilons,)
         Iterations of the solver.
     kappa, norm
         The flip cost κ and the transport norm, the same for all.
     epsilon_max : float
-        The radius from which on the model is constant.
+        The smallest radius at which the model is constant.
     feature_names : list of str or None
-        Names of the columns of ``coefs``: of a table, those of its encoding.
+        Names of the columns of ``coefs``; for a table, those of its encoding.
     """
 
     epsilons: FloatArray
@@ -176,6 +191,12 @@ class RegularizationPath:
 
     def __len__(self) -> int:
         return self.epsilons.size
+
+    def plot(self, **options: Any) -> Any:
+        """Draw the coefficients; options as in ``RegularizationPathDisplay.from_path``."""
+        # The displays import this module, so they can only be looked up when something is drawn.
+        displays = import_module("drlogit.report.displays")
+        return displays.RegularizationPathDisplay.from_path(self, **options)
 
     def __repr__(self) -> str:
         return (
@@ -210,35 +231,35 @@ def regularization_path(
     warm_start: bool = True,
     callback: Callable[[Result], Any] | None = None,
 ) -> RegularizationPath:
-    """Fit the model over a range of radii, from the one that makes it constant downwards.
+    """Fit the model for a range of radii, from the one that makes it constant downwards.
 
     Parameters
     ----------
     X : array, sparse matrix or data frame of shape (n_samples, n_features)
         Features.
     y : array of shape (n_samples,)
-        Labels; of two kinds, the one that sorts last is the positive class.
+        Labels; of two classes, the one that sorts last is the positive class.
     epsilons : array, optional
         Radii, in any order; by default ``n_epsilons`` of them, evenly spaced on a logarithmic
         scale from :func:`~drlogit.epsilon_max` down to ``min_fraction`` of it.
     n_epsilons : int
-        How many radii, if they are not given.
+        Number of radii, if they are not given.
     min_fraction : float
         The smallest radius as a fraction of the largest, if radii are not given.
     kappa : float, dict, array of shape (n_samples,) or matrix
         Cost of flipping a label: ``epsilon / kappa`` is the largest share of labels that the
-        adversary may flip.  ``inf`` if labels are beyond doubt; by label or by sample as in
+        adversary may flip.  ``inf`` if labels are correct; by label or by sample as in
         :class:`~drlogit.DRLogisticRegression`.
     norm, fit_intercept, feature_costs, categories, bounds, categorical_features, ordinal, \
 numbers, missing, sample_weight, solver, tol, max_iter
         As in :class:`~drlogit.DRLogisticRegression`.
     max_time : float, optional
-        Limit in seconds for all fits.  No other radius is begun then, and the last one has the best
-        certified point so far.
+        Time limit in seconds for all fits.  The fit at the limit returns its best certified model,
+        and no further radius is fitted.
     warm_start : bool
-        Whether each fit starts where the ones before lead to.
+        Whether each fit starts from the ones before it.
     callback : callable, optional
-        Called with the :class:`~drlogit.Result` of each radius as soon as it is there.
+        Called with the :class:`~drlogit.Result` of each radius when it is available.
 
     Returns
     -------
@@ -317,7 +338,7 @@ numbers, missing, sample_weight, solver, tol, max_iter
 def _posed(
     X: Any, y: Any, sample_weight: Any, kappa: Any, **model: Any
 ) -> tuple[DRLogisticRegression, TrainingData, Problem | ClassProblem]:
-    """The problem that an estimator would be fitted to, with ε = 1, the samples and the way."""
+    """An estimator, the checked samples, and the problem that it would solve, with ε = 1."""
     learner = DRLogisticRegression(1.0, kappa, **model)
     data = learner._check_data(X, y, sample_weight, kappa)
     return learner, data, data.pose(1.0, kappa)

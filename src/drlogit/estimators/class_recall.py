@@ -86,38 +86,38 @@ class ClassRecall:
     def neglected(
         self, epsilon: float, kappa: StatedKappa, as_often_from: float | None = None
     ) -> str | None:
-        """What is to be said of the rarest class that is almost never predicted, if there is one.
+        """A warning about the rarest class that is almost never predicted, or None.
 
-        ``epsilon`` and ``kappa`` are those that the model was fitted with, ``as_often_from`` is the
-        probability from which on the class would be predicted as often as it occurs.
+        ``epsilon`` and ``kappa`` are those of the fit.  With the threshold ``as_often_from``, the
+        class would be predicted as often as it occurs.
         """
         shares, predicted = self.shares, self.confusion.sum(axis=0) / self.confusion.sum()
         never = np.flatnonzero((shares > 0.0) & (predicted <= _ALMOST_NEVER * shares))
         if not never.size:
             return None
         k = int(never[shares[never].argmin()])
-        others = f" ({never.size - 1} other classes are not, either)" if never.size > 1 else ""
+        others = f" (the same holds for {never.size - 1} other classes)" if never.size > 1 else ""
         said = [
-            f"class {self.classes[k]!r:.60} is almost never predicted: for {predicted[k]:.2%} of "
-            f"the samples, while {shares[k]:.2%} have it{others}."
+            f"class {self.classes[k]!r:.60} is almost never predicted: {shares[k]:.2%} of the "
+            f"samples have it, and the model predicts it for {predicted[k]:.2%}{others}."
         ]
         if epsilon > 0.0:
             said.append(
-                f"The radius epsilon = {epsilon:.3g} shrinks the coefficients, so that "
-                "probabilities stay near the shares of the classes."
+                f"The radius epsilon = {epsilon:.3g} shrinks the coefficients, so probabilities "
+                "stay near the shares of the classes."
             )
         if epsilon > 0.0 and isinstance(kappa, float) and math.isfinite(kappa):
             flips = min(epsilon / kappa, 1.0)
             said.append(
-                f"epsilon/kappa lets {flips:.2g} of all labels be wrong, as many as "
-                f"{min(flips / shares[k], 1.0):.0%} of this class has."
+                f"epsilon/kappa allows {flips:.2%} of all labels to be wrong, which is "
+                f"{min(flips / shares[k], 1.0):.0%} of the size of this class."
             )
         often = "" if as_often_from is None else (
-            f"; from {as_often_from:.2g} on it would be predicted as often as it occurs"
+            f"; a threshold of {as_often_from:.2g} predicts the class as often as it occurs"
         )  # fmt: skip
         said.append(
-            "What can help: class_weight='balanced' (--balanced on the command line), a threshold "
-            f"below 0.5 on its probability (--threshold of drlogit predict{often}), or smaller "
-            "tolerances (a smaller epsilon, a larger kappa)."
+            "Remedies: class_weight='balanced' (--balanced on the command line), a threshold below "
+            f"0.5 (--threshold of drlogit predict{often}), or smaller tolerances (a smaller "
+            "epsilon, a larger kappa)."
         )
         return " ".join(said)

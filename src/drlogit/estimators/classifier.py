@@ -25,101 +25,103 @@ class DRLogisticRegression(RobustLinearClassifier):
     """Wasserstein distributionally robust logistic regression.
 
     Minimises the worst expected log-loss over all distributions within Wasserstein distance
-    ``epsilon`` of the training data, where moving a sample costs the transport norm of the move
-    and flipping its label costs ``kappa``: ``epsilon / kappa`` is the largest share of labels
-    that the adversary may flip.  Every fit comes with a certificate: on the data it was fitted to,
-    no linear model has a worst-case loss below ``worst_case_loss_ - dual_gap_``.
+    ``epsilon`` of the training data.  Moving a sample costs the transport norm of the move, and
+    flipping its label costs ``kappa``, so ``epsilon / kappa`` is the largest share of labels that
+    the adversary may flip.  Every fit has a certificate: on the data of the fit, no linear model
+    has a worst-case loss below ``worst_case_loss_ - dual_gap_``.
 
-    Features are used as given.  Scale them so that a step of one means the same everywhere, or
-    say with ``feature_costs`` how hard each is to move.
+    Features are used in their own units.  Scale them, or state with ``feature_costs`` what moving
+    each of them costs.
 
     Parameters
     ----------
     epsilon : float or "auto"
         Radius of the Wasserstein ball, at least 0 (0: plain logistic regression).  ``"auto"``
-        takes it from :func:`~drlogit.suggest_radius`, which needs no tuning.  It allows for
-        sampling error of labels that do not flip, so it goes best with ``kappa=inf``: a small one
-        turns the same radius into a large share of flipped labels; ``fit`` warns of that.  Weights
-        enter it through ``Σ w_i²`` (unequal ones make for fewer effective samples), so here a
-        weight of two is not the same as a repeated sample.
+        uses :func:`~drlogit.suggest_radius`, which needs no tuning.  That radius covers sampling
+        error and assumes correct labels, so use it with ``kappa=inf``; with a small ``kappa`` it
+        allows a large share of flipped labels, and ``fit`` warns.  Weights enter it through
+        ``Σ w_i²``, so for ``"auto"`` a weight of two is not the same as a repeated sample.
     kappa : float, dict, array of shape (n_samples,) or matrix
         Cost of flipping a label, positive: at most a share ``epsilon / kappa`` of the labels can
-        be flipped.  ``inf`` if labels are beyond doubt.  By label as recorded, as
-        ``{"good": 5.0, "bad": inf}`` or a matrix whose rows are the observed labels, or one for
-        each sample, where some labels are more certain than others; 0 for labels that are unknown.
+        be flipped.  ``inf`` means that labels are correct, 0 that they are unknown.  The cost may
+        depend on the recorded label, as ``{"good": 5.0, "bad": inf}`` or as a matrix with a row for
+        each recorded label, or on the sample, as an array.
     norm : {"l1", "l2", "linf"}
-        Transport norm on the features.  ``"l1"`` bounds ``max|β_j|`` by λ, ``"l2"`` the length
-        of β, ``"linf"`` bounds ``Σ|β_j|`` (and sets coefficients to zero).
+        Norm in which moves of the features are measured.  ``"l1"`` bounds ``max|β_j|`` by λ,
+        ``"l2"`` bounds the length of β, and ``"linf"`` bounds ``Σ|β_j|``, which sets coefficients
+        to zero.
     fit_intercept : bool
         Whether to fit an intercept.  It is not penalised.
     feature_costs : array of shape (n_features,), dict or "std", optional
-        How hard each column is to move, by one unit or from one category to another; ``inf`` for
-        those that cannot move, whose coefficients are not penalised.  A dict has costs for some
-        columns, by name or position, the others keep 1.  ``"std"`` (also as a cost in a dict)
-        measures a number in standard deviations; nothing is rescaled.
+        Cost of moving each column by one unit, or of changing its category.  A column with cost
+        ``inf`` cannot move, and its coefficient is not penalised.  A dict gives costs for some
+        columns, by name or position; the others cost 1.  ``"std"`` (also as a cost in a dict)
+        measures a number in standard deviations without rescaling it.
     categories : list of lists of columns, optional
-        Groups of one-hot columns, by position or name; the adversary may only change one category
-        of a group into another, at the common ``feature_costs`` of its columns.  "None of these"
-        is a category, too, if training rows have no 1 in the group, as with a dropped level, or if
-        the group holds None.  A group that is a dict of columns to numbers, as ``{3: 0, 4: 1}``, is
-        ordered: a change costs the distance of the two numbers times the columns' cost.
+        Groups of one-hot columns, by position or name.  The adversary may only change one category
+        of a group into another, at the common ``feature_costs`` of its columns.  "None of these
+        columns" is also a category if a training row has no 1 in the group, as with a dropped
+        level, or if the group contains None.  A group given as a dict of columns
+        to numbers, as ``{3: 0, 4: 1}``, is ordered: a change costs the distance between the two
+        numbers times the cost of the columns.
     bounds : pair (lower, upper), dict or "data", optional
-        Ends of what each feature can be: numbers, or one per feature, infinite for none; or a dict
-        of columns to pairs, as ``{"age": (0, 120)}``; or ``"data"``, the ends in the data.
+        Range of each feature: two numbers, or two arrays with one number per feature, infinite
+        for none; or a dict of columns to pairs, as ``{"age": (0, 120)}``; or ``"data"`` for the
+        range in the training data.
     categorical_features : "from_dtype", list of columns, or None
-        Which columns of a table are categories, each of which is encoded with all its levels and
-        moves as a category: those of text, categories or truth values (in a frame of pandas or
-        polars), or those given by name or position, or none.  A missing category is a category; a
-        level that training did not show is scored as the average sample.
+        Which columns of a table are categories.  ``"from_dtype"`` takes the columns of text,
+        categories or truth values of a pandas or polars frame.  A missing value is a level of its
+        own.  A level that is not in the training data is scored like the average training sample.
     ordinal : dict of columns to lists of levels, optional
-        Columns of a table with ordered levels, as ``{"grade": ["low", "mid", "high"]}``: a change
-        by k levels costs k times the column's cost.  An ordered categorical of pandas needs no
-        entry.
+        Columns of a table with ordered levels, as ``{"grade": ["low", "mid", "high"]}``.  A change
+        by k levels costs k times the cost of the column.  An ordered categorical of pandas needs
+        no entry.
     numbers : list of columns, optional
-        Columns of text that hold numbers, such as ``"$1,234.50"``, ``"12 %"`` or ``"1.234,5"``;
-        whether the decimal mark is a point or a comma, the column tells.  Other text is missing.
+        Columns of text that hold numbers, such as ``"$1,234.50"``, ``"12 %"`` or ``"1.234,5"``.
+        The column decides whether the decimal mark is a point or a comma.  Other text counts as
+        missing.
     missing : {"error", "median", "mean"}
-        What stands in for a missing number in a frame or dense array.
+        Replacement for missing numbers in a frame or dense array; ``"error"`` refuses them.
     solver : str
         ``"auto"`` or the name of a solver of the joint problem, as in :func:`~drlogit.solve`.
     tol : float
-        Wanted duality gap, absolute, in nats of log-loss.
+        Largest duality gap, absolute, in nats of log-loss.
     max_iter : int, optional
-        Limit on iterations; None for the solver's own.
+        Largest number of iterations; None for the default of the solver.
     max_time : float, optional
-        Limit in seconds, counted from the call and looked at between iterations; None for none.
-        The best certified point so far is kept, with a ``ConvergenceWarning``.
+        Time limit in seconds, checked between iterations.  The best certified model so far is
+        kept, with a ``ConvergenceWarning``.
     class_weight : dict or "balanced", optional
         Weights of the classes, which multiply those of the samples; ``"balanced"`` gives every
         class the same total weight.
     label_noise : float, dict or matrix, optional
-        Share of labels known to be recorded wrongly: of each true class, of classes by label, or of
-        each true class (rows) as each other one (columns).  The fit and its certificate speak of
-        labels as recorded, :meth:`predict` and :meth:`predict_proba` of the true ones.
+        Known share of wrongly recorded labels: of every true class, by true class (dict), or of
+        each true class (rows) as each recorded class (columns).  The fit and its certificate are
+        about recorded labels; :meth:`predict` and :meth:`predict_proba` are about true labels.
     warm_start : bool
         Whether to start from the previous fit, if there is one of this shape.
     n_jobs : int, optional
-        How many threads the fit uses (None: as many as pay, see :func:`~drlogit.solve`).
+        Number of threads; None chooses by the size of the data (see :func:`~drlogit.solve`).
     verbose : int
-        Print a line per iteration if positive.
+        If positive, print a line per iteration.
 
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
         Class labels.
     coef_ : array of shape (1, n_features) or (n_classes, n_features)
-        Coefficients β; one row if there are two classes, and with more a softmax, rows that sum to
-        zero.
+        Coefficients β.  Two classes have one row; more classes have one row each, and the rows sum
+        to zero.
     intercept_ : array of shape (1,) or (n_classes,)
         Intercepts b.
     lambda_ : array of shape (1,)
-        λ, what a unit of ``epsilon`` adds to the worst-case loss.
+        λ, the price of a unit of ``epsilon``: its effect on the worst-case loss.
     worst_case_loss_ : array of shape (1,)
-        Worst expected log-loss within the radius of the data it was fitted to, in nats; no bound
-        for new samples.  With more than two classes, categories and bounds are taken as numbers
-        there, and this is an upper bound (``result_.info["as_numbers"]``).
+        Worst expected log-loss within the radius of the training data, in nats.  It is not a bound
+        for new samples.  With more than two classes, categories and bounds count as numbers, and
+        this is an upper bound (``result_.info["as_numbers"]``).
     dual_gap_ : array of shape (1,)
-        How much lower the worst-case loss of the best model can be at most, in nats.
+        Certified duality gap, in nats: no linear model has a worst-case loss that is lower by more.
     n_iter_ : array of shape (1,)
         Iterations of the solver.
     epsilon_ : float
@@ -127,19 +129,18 @@ class DRLogisticRegression(RobustLinearClassifier):
     kappa_ : float, dict or "by sample"
         The flip cost used.
     result_ : Result
-        How the fit ended: status, times, trace.  Training data are not kept, and nothing of
-        their length: ``flip_share`` is empty here.  Ask
-        :func:`~drlogit.worst_case_distribution` for the flips.
+        Status, times and trace of the fit.  It keeps nothing of the length of the training data, so
+        ``flip_share`` is empty; :func:`~drlogit.worst_case_distribution` returns the flips.
     encoding_ : Encoding or None
-        How columns became features, if some are categories or filled in: ``encoding_.names`` are
-        those of the columns of ``coef_``; :meth:`coefficient_table` is easier to read.
+        The encoding of a table with categories or replaced values; ``encoding_.names`` are the
+        names of the columns of ``coef_``.  :meth:`coefficient_table` is easier to read.
     feature_costs_, categories_, bounds_
-        How distance was measured, for each column of ``coef_``.
+        Costs, groups and bounds of the columns of ``coef_``.
     label_noise_ : array of shape (n_classes, n_classes) or None
         Shares of each true class (rows) that are recorded as each class (columns).
-    columns_seen_ : array of shape (3, n_features_in_) or None
-        Of the columns of a frame the smallest and the largest number, and the share of missing
-        values: :meth:`predict` warns of numbers far outside, and of columns that are empty now.
+    columns_seen_ : array of shape (3, n_columns) or None
+        Smallest number, largest number and share of missing values of each column of a frame;
+        :meth:`predict` uses them for its warnings.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : array of shape (n_features,)
@@ -224,14 +225,13 @@ class DRLogisticRegression(RobustLinearClassifier):
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
             Features; also ``np.memmap``, and Dask arrays or data frames.
         y : array of shape (n_samples,)
-            Class labels, of any kind; with Dask also as an array or series there.
+            Class labels of any type; also a Dask array or series.
         sample_weight : array of shape (n_samples,), optional
             Non-negative weights.  Only their proportions matter, so ``epsilon`` keeps its
-            meaning; a weight of two is as good as a repeated sample (but not for
-            ``epsilon="auto"``).
+            meaning.  A weight of two equals a repeated sample, except for ``epsilon="auto"``.
         kappa : array of shape (n_samples,), optional
-            What it costs to flip each label, instead of the parameter ``kappa``; as metadata it
-            is routed and cut into folds like weights.
+            Cost of flipping each label, in place of the parameter ``kappa``.  Pipelines and
+            searches route it like weights.
 
         Returns
         -------
@@ -243,27 +243,27 @@ class DRLogisticRegression(RobustLinearClassifier):
         sklearn.exceptions.ConvergenceWarning
             The duality gap is larger than ``tol``.
         UserWarning
-            ``epsilon`` is so large that the model is constant; or ``"auto"`` meets labels that may
-            flip; columns are left out, or look like numbers written as text; many coefficients are
-            not penalised.
+            The model is constant because ``epsilon`` is too large; ``epsilon="auto"`` is used with
+            a finite ``kappa``; a column is ignored or looks like numbers written as text; many
+            coefficients are not penalised; a class is almost never predicted.
         UnscaledDataWarning
             Some columns vary by orders of magnitude more than others, and no costs are stated.
 
         Raises
         ------
         KeyboardInterrupt
-            The fit was interrupted (Ctrl-C).  Once iterations have begun the estimator is fitted
-            all the same, with the best certified point so far; a second interrupt aborts at once.
+            The fit was interrupted (Ctrl-C).  If iterations had begun, the estimator keeps the best
+            certified model so far.  A second interrupt aborts at once.
         """
         if isinstance(self.epsilon, str) and self.epsilon != "auto":
             raise ValueError(f"epsilon must be a number >= 0 or 'auto', got {self.epsilon!r}")
         stop = Stop(self.max_time, keeps=True)
         with self._unless_it_fails():
             self._fit(X, y, sample_weight, self.kappa if kappa is None else kappa, stop)
-        if stop.interrupted:  # whoever called us is to stop as well: a search, a pipeline, a script
+        if stop.interrupted:  # so that a search, a pipeline or a script stops as well
             raise KeyboardInterrupt(
-                f"{type(self).__name__} was interrupted. It is fitted with the best certified "
-                f"point so far; the gap is {self.dual_gap_[0]:.2e} nats"
+                f"{type(self).__name__} was interrupted. It keeps the best certified model so far; "
+                f"the duality gap is {self.dual_gap_[0]:.2e} nats"
             )
         return self
 
@@ -281,19 +281,19 @@ class DRLogisticRegression(RobustLinearClassifier):
             self._warn_about_flips(problem)
 
     def _warn_about_flips(self, problem: Problem | ClassProblem) -> None:
-        """Warn where labels can flip: the radius was not made for that."""
+        """Warn if labels can flip, which the suggested radius does not account for."""
         if can_flip(self.kappa_):
             allowed = flips_in_words(problem.epsilon, self.kappa_)
             warnings.warn(
-                f"epsilon='auto' is {problem.epsilon:.4g}, which allows for sampling error with "
-                f"labels that do not flip; for kappa={kappa_text(self.kappa_)} {allowed}: choose a "
-                "larger kappa, inf if labels are right, or epsilon yourself.",
+                f"epsilon='auto' is {problem.epsilon:.4g}, a radius that assumes correct labels; "
+                f"with kappa={kappa_text(self.kappa_)} it also means that {allowed}. Use a larger "
+                "kappa (inf if labels are correct), or choose epsilon yourself.",
                 UserWarning,
                 stacklevel=4,
             )
 
     def _start(self, data: TrainingData) -> Result | None:
-        """The earlier result to start from, if wanted and of this shape."""
+        """The earlier result, if ``warm_start`` is set and its shape matches."""
         earlier = getattr(self, "result_", None) if self.warm_start else None
         shape = (data.X.shape[1],) if data.n_classes == 2 else (data.n_classes, data.X.shape[1])
         return earlier if earlier is not None and earlier.coef.shape == shape else None

@@ -49,77 +49,74 @@ FOLD_TOL = 1e-5
 class DRLogisticRegressionCV(RobustLinearClassifier):
     """Distributionally robust logistic regression with ``epsilon`` and ``kappa`` chosen by CV.
 
-    Fits :class:`DRLogisticRegression` for every κ and, for each, over radii from ε_max (where
-    the model becomes constant) downwards, on every fold; then takes the pair with the best mean
-    score and fits it to all data.  ``epsilon / kappa`` is the largest share of labels that the
-    adversary may flip.  What else is learnt (levels, fills, standard deviations, bounds) is learnt
-    from the training part of each fold.
+    On every fold, fits :class:`DRLogisticRegression` for each κ and for radii from ε_max (where the
+    model becomes constant) downwards.  Then takes the pair with the best mean score and fits it to
+    all data.  ``epsilon / kappa`` is the largest share of labels that the adversary may flip.
+    Levels, replacements for missing values, standard deviations and bounds are learnt from the
+    training part of each fold.
 
-    Held-out data from the same source reward robustness only where it helps prediction on data
-    like these.  If you expect a shift or wrong labels that the folds do not show, choose
-    ``epsilon`` and ``kappa`` by what they mean instead, or set ``one_standard_error``.
+    Cross-validation rewards robustness only where it helps on data from the same source.  If you
+    expect a shift or wrong labels that the folds do not show, choose ``epsilon`` and ``kappa`` by
+    their meaning, or set ``one_standard_error``.
 
     Parameters
     ----------
     epsilons : int or array
-        How many radii for each κ, evenly spaced on a logarithmic scale from ε_max of that κ
+        Number of radii for each κ, evenly spaced on a logarithmic scale from ε_max of that κ
         down to ``min_fraction`` of it; or the radii themselves, the same for each κ.  At ε_max
-        the constant model is scored, without a fit.
+        the constant model is scored without a fit.
     kappas : int or array
-        Costs of flipping a label (``inf``: labels are beyond doubt); or how many of them, on
-        the scale of the data: ``inf``, and the others evenly spaced on a logarithmic scale from
-        0.2 to 6 times the ε_max of ``kappa = inf``; at twice that, flips and moves matter alike.
-        Where ``kappa`` is stated these are factors of it (a number of them: around one).
+        Costs of flipping a label (``inf``: labels are correct), or their number.  A number n
+        chooses ``inf`` and n - 1 values on a logarithmic scale from 0.2 to 6 times the ε_max of
+        ``kappa = inf``.  If ``kappa`` is given, these are factors of it.
     kappa : dict, array of shape (n_samples,) or matrix, optional
-        What flips cost by label or by sample, as in :class:`DRLogisticRegression`; or the unit of
-        ``kappas``.
+        Cost of flipping a label, by label or by sample, as in :class:`DRLogisticRegression`.
     min_fraction : float
         The smallest radius as a fraction of ε_max.
     cv : int, splitter or iterable
         Folds (stratified, if a number), as in scikit-learn.  With ``LeaveOneGroupOut()`` or
         ``GroupKFold()`` and ``fit(..., groups=part)``, each fold is another part.
     scoring : str or callable, optional
-        What to maximise, as in scikit-learn.  By default the negative log-loss, which unlike
-        accuracy sees probabilities that are too sure; weighted, if samples have weights.  Scores
-        are of labels as recorded, also with ``label_noise``.
+        Score to maximise, as in scikit-learn; by default the negative log-loss, weighted if the
+        samples have weights.  Scores are about recorded labels, also with ``label_noise``.
     one_standard_error : bool
         Take the largest radius, at the best κ, whose mean score is within one standard error
-        of the best: more robustness at no price that the folds could measure.
+        of the best.
     refit : bool
-        Whether to fit the chosen model to all data; without, the estimator cannot predict.
+        Whether to fit the chosen model to all data.  Without a refit the estimator cannot predict.
     norm, fit_intercept, feature_costs, categories, bounds, categorical_features, ordinal, \
 numbers, missing, solver, tol, max_iter, class_weight, label_noise
         As in :class:`DRLogisticRegression`.
     max_time : float, optional
-        Limit in seconds for the whole search, a share of which is left to the last fit.  Then the
-        choice is by the folds that are complete (``n_splits_``), or by what the first one has
-        scored so far, with a ``ConvergenceWarning``.
+        Time limit in seconds for the whole search, including the final fit.  If it is reached, the
+        choice uses the complete folds (``n_splits_``), or what the first one has scored so far,
+        with a ``ConvergenceWarning``.
     n_jobs : int, optional
-        How many folds to work on at a time.
+        Number of folds to fit at the same time.
     verbose : int
-        How much joblib prints of the folds, and whether the last fit prints a line per iteration:
-        if above 1.
+        Verbosity of joblib; above 1, the final fit prints a line per iteration.
 
     Attributes
     ----------
     epsilon_ : float
         The radius chosen.
     kappa_ : float, dict or "by sample"
-        The flip cost chosen; by sample, ``cv_results_["param_kappa"][best_index_]`` is the factor.
+        The flip cost chosen.  If it is by sample, ``cv_results_["param_kappa"][best_index_]`` is
+        the factor chosen.
     cv_results_ : dict of arrays
-        An entry for each pair, κ ascending and ε descending within: ``param_kappa``,
+        One entry for each pair, with κ ascending and ε descending: ``param_kappa``,
         ``param_epsilon``, ``params``, ``flip_budget`` (ε/κ, the largest share of flipped
-        labels, unless ``kappa`` is stated), ``split0_test_score`` …, ``mean_test_score``,
+        labels, unless ``kappa`` is given), ``split0_test_score`` …, ``mean_test_score``,
         ``std_test_score``, ``rank_test_score``, ``mean_fit_time``, ``mean_n_iter``, ``max_gap``
-        (at most 1e-5, or ``tol`` if that is larger: differences of scores are far above it).
-        ``pandas.DataFrame(cv_results_)`` makes a table of it.
+        (at most 1e-5, or ``tol`` if that is larger).  ``pandas.DataFrame(cv_results_)`` makes a
+        table.
     best_index_ : int
         Index of the pair chosen in ``cv_results_``.
     best_score_ : float
         Its mean score over the folds.
     at_grid_edge_ : bool
-        Whether the pair is at the end of the radii tried and scores still clearly rise there (by
-        more than a standard error); where the radii were given, ``fit`` warns of it.
+        Whether the chosen radius is at the end of the grid and the scores still improve there by
+        more than a standard error.  If the radii were given, ``fit`` warns.
     n_splits_ : int
         Number of folds.
     classes_, n_features_in_, feature_names_in_, encoding_, feature_costs_, categories_, bounds_
@@ -129,9 +126,9 @@ numbers, missing, solver, tol, max_iter, class_weight, label_noise
 
     Notes
     -----
-    :meth:`score` is the accuracy, as for any classifier, whatever ``scoring`` is.  Scores of the
-    pair chosen are those it was chosen by; what they promise of new data, the choice allowed for,
-    says ``drlogit.guarantee(search, X, y, cv=5)`` of the data of the fit.
+    :meth:`score` is the accuracy, whatever ``scoring`` is.  The scores of the chosen pair are those
+    it was chosen by.  ``drlogit.guarantee(search, X, y, cv=5)``, with the data of the fit, gives
+    limits for new data that are corrected for the choice.
 
     Examples
     --------
@@ -149,7 +146,7 @@ numbers, missing, solver, tol, max_iter, class_weight, label_noise
 
     _if_constant = "No smaller radius scored better on the folds."
 
-    #: Told how many folds are done, of how many; and what they will take, by its method ``say``.
+    #: Called with the number of finished folds and of all folds; its method ``say`` shows text.
     _on_fold: Callable[[int, int], None] | None = None
 
     def __init__(
@@ -220,17 +217,17 @@ numbers, missing, solver, tol, max_iter, class_weight, label_noise
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Features; also Dask arrays, of which folds are taken without fetching them.
+            Features; also Dask arrays, whose folds stay on the workers.
         y : array of shape (n_samples,)
-            Class labels, of any kind.
+            Class labels of any type.
         sample_weight : array of shape (n_samples,), optional
             Non-negative weights, for the fits and for the scores.  Only their proportions
             matter.
         kappa : array of shape (n_samples,), optional
-            What it costs to flip each label, instead of the parameter ``kappa``; it is cut into
-            folds with the samples.
+            Cost of flipping each label, in place of the parameter ``kappa``; split into folds with
+            the samples.
         groups : array of shape (n_samples,), optional
-            The part that each sample belongs to, for splitters such as ``LeaveOneGroupOut`` and
+            The group of each sample, for splitters such as ``LeaveOneGroupOut`` and
             ``GroupKFold``.
 
         Returns
@@ -243,8 +240,8 @@ numbers, missing, solver, tol, max_iter, class_weight, label_noise
         sklearn.exceptions.ConvergenceWarning
             Duality gaps are larger than ``tol``, or ``max_time`` ended the search.
         UserWarning
-            The model chosen is constant, or scores still rise at the end of the radii given; and
-            as in :meth:`DRLogisticRegression.fit`.
+            The chosen model is constant, or the scores still improve at the end of the given radii;
+            also those of :meth:`DRLogisticRegression.fit`.
         UnscaledDataWarning
             Some columns vary by orders of magnitude more than others, and no costs are stated.
         """
@@ -269,7 +266,7 @@ numbers, missing, solver, tol, max_iter, class_weight, label_noise
         given = self._check_data(X, y, sample_weight, kappa)
         if groups is not None and np.shape(groups) != given.y.shape:
             raise ValueError(
-                f"groups must be one for each of {given.y.size} samples, got shape "
+                f"groups must have one entry for each of {given.y.size} samples, got shape "
                 f"{np.shape(groups)}"
             )
         every, cv = np.arange(given.y.size), check_cv(self.cv, given.y, classifier=True)
@@ -311,8 +308,9 @@ numbers, missing, solver, tol, max_iter, class_weight, label_noise
         if self.at_grid_edge_ and not counted:
             which, other = ("largest", "larger") if end == 0 else ("smallest", "smaller")
             warnings.warn(
-                f"{type(self).__name__} chose epsilon={self.epsilon_:.4g}, the {which} radius "
-                f"given, and scores still rise there: try {other} ones.",
+                f"{type(self).__name__} chose the {which} radius given, "
+                f"epsilon={self.epsilon_:.4g}, and the scores still improve there: try {other} "
+                "radii.",
                 UserWarning,
                 stacklevel=3,
             )
@@ -389,10 +387,10 @@ numbers, missing, solver, tol, max_iter, class_weight, label_noise
         from_largest: bool,
     ) -> FloatArray:
         """What :func:`score_fold` has for each fold."""
-        # Not a copy of ourselves, which other processes may not be able to take (cv, progress).
+        # Not a copy of this search, whose cv or progress callback may not be picklable.
         ours, learner = self.get_params(deep=False), DRLogisticRegression()
         learner.set_params(**{name: ours[name] for name in learner.get_params() if name in ours})
-        # Nobody sees these fits.
+        # These fits only serve the choice, so they need no certificate.
         controls = {
             "solver": self.solver, "tol": max(self.tol, FOLD_TOL), "max_iter": self.max_iter,
             "judged": False, "stop": stop,

@@ -1,14 +1,13 @@
-"""A fitted model as one of scikit-learn's own, and as an ONNX graph, to be served without us.
+"""A fitted model as a scikit-learn model or an ONNX graph, to be used without drlogit.
 
     model.to_sklearn()
     drlogit.to_onnx(model)
 
-Both are a ``LogisticRegression`` with the same coefficients, behind the encoding of a table.  There
-every level has its column, ones it does not know have none, and so has each text that means
-"missing", with the same coefficient; numbers pass, or are filled in where they are missing.  For
-scikit-learn the encoding is a ``ColumnTransformer``.  In ONNX, where converters of such encoders
-compute in single precision and with whole numbers, a model is a few nodes of ours in double
-precision.
+Both are a ``LogisticRegression`` with the same coefficients, behind the encoding of a table.  Every
+known level has a column, and so has each text that means "missing", with the same coefficient.
+Unknown levels have none.  Numbers pass through, or are replaced if they are missing.  For
+scikit-learn the encoding is a ``ColumnTransformer``.  Converters of such encoders to ONNX compute
+in single precision, so the graph is written directly, in double precision.
 """
 
 from __future__ import annotations
@@ -50,8 +49,8 @@ def _coefficients(model: Any) -> FloatArray:
     """Those that go with each column that is made of a table."""
     if model.label_noise_ is not None:
         raise ValueError(
-            "other forms of a model do not know of label_noise; fit without it, and correct what "
-            "is predicted where it is used"
+            "a model with label_noise cannot be exported: fit it without label_noise, and correct "
+            "its probabilities where they are used"
         )
     encoding = model.encoding_
     if encoding is None:
@@ -59,8 +58,8 @@ def _coefficients(model: Any) -> FloatArray:
     texts = [column.name for column in encoding.columns if column.decimal is not None]
     if texts:
         raise ValueError(
-            f"other forms of a model read no numbers in text, such as those of column "
-            f"{texts[0]!r:.60}: turn it into numbers before the fit"
+            f"a model that reads text as numbers (column {texts[0]!r:.60}) cannot be exported: "
+            "convert the column to numbers before the fit"
         )
     found = []
     for column, place in zip(encoding.columns, encoding.places, strict=True):
@@ -71,7 +70,7 @@ def _coefficients(model: Any) -> FloatArray:
 
 
 def _levels(column: EncodedColumn) -> list[Any]:
-    """The levels as they stand in the table; of text, one that is missing goes by all its marks."""
+    """The levels as values of the table; missing text appears as each of its marks."""
     levels = column.levels or ()
     if column.kind == "text":
         found: list[Any] = [level for level in levels if level is not None]
@@ -116,8 +115,8 @@ def _step(column: EncodedColumn) -> Any:
         return SimpleImputer()  # with the mean of those rows: a constant suits no whole numbers
     if column.kind == "truth" and None in column.levels:
         raise ValueError(
-            f"the category {column.name!r:.60} has truth values and missing ones, which "
-            "scikit-learn cannot encode: turn the column into text before the fit"
+            f"column {column.name!r:.60} has truth values and missing values, which scikit-learn "
+            "cannot encode: convert the column to text before the fit"
         )
     encoder = OneHotEncoder(
         categories=[_array(column)], handle_unknown="ignore", sparse_output=False
@@ -162,13 +161,13 @@ def to_onnx(model: Any) -> Any:
         model = model.best_estimator_
     if not hasattr(model, "encoding_"):
         raise ValueError(
-            f"model must be one of ours, got {type(model).__name__}; skl2onnx converts a pipeline "
-            "whose last step is to_sklearn() of one"
+            f"model must be a drlogit estimator, got {type(model).__name__}; to convert a pipeline "
+            "with skl2onnx, replace its last step by the result of to_sklearn()"
         )
     try:
         from onnx import TensorProto, helper, numpy_helper
     except ImportError as error:
-        raise ImportError("ONNX needs onnx: pip install 'drlogit[onnx]'") from error
+        raise ImportError("to_onnx needs the package onnx: pip install 'drlogit[onnx]'") from error
 
     encoding, double = model.encoding_, TensorProto.DOUBLE
     inputs, nodes, constants = list[Any](), list[Any](), list[Any]()

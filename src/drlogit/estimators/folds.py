@@ -75,8 +75,8 @@ def score_fold(
     missing = np.setdiff1d(classes, training.classes).tolist()
     if missing:
         raise ValueError(
-            f"class {missing[0]!r} has no sample in the training part of a fold; every class needs "
-            "one: use fewer folds, or stratified ones"
+            f"class {missing[0]!r} has no sample in the training part of a fold, but every class "
+            "needs one: use fewer folds, or stratified folds"
         )
     X, y = rows_of(X, test), y[test]
     X = X if is_dask(X) else matrix_of(learner, X, quiet=True)

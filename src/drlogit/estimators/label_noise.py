@@ -1,10 +1,10 @@
-"""Labels that are known to be wrong at a rate: from the probabilities of recorded to true ones.
+"""Known rates of wrong labels: from probabilities of recorded labels to those of true labels.
 
-If of each true class k a share ``T_kl`` is recorded as l, whatever the features are, a model of the
-recorded labels gives ``p̃ = p T``, where p are the probabilities of the true ones.  So fits and
-certificates speak of labels as recorded, and what is predicted of the true ones is ``p̃ T⁻¹``, moved
-to the nearest probabilities where a model leaves what the noise allows.  With two classes, of which
-shares ρ₊ and ρ₋ are recorded as the other, that is ``p = (p̃ - ρ₋) / (1 - ρ₊ - ρ₋)``, clipped.
+If a share ``T_kl`` of each true class k is recorded as l, independently of the features, then a
+model of the recorded labels estimates ``p̃ = p T``, where p are the probabilities of the true
+labels.  So fits and certificates are about recorded labels, and predictions of true labels are ``p̃
+T⁻¹``, projected on the simplex if necessary.  With two classes, of which shares ρ₊ and ρ₋ are
+recorded as the other, that is ``p = (p̃ - ρ₋) / (1 - ρ₊ - ρ₋)``, clipped.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def noise_matrix(label_noise: Any, classes: NDArray[Any]) -> FloatArray | None:
         unknown = [label for label in label_noise if label not in labels]
         if unknown:
             raise ValueError(
-                f"label_noise must have rates of the labels {labels!r:.80}, got {unknown[0]!r:.40}"
+                f"label_noise must give rates for the labels {labels!r:.80}, got the label "
+                f"{unknown[0]!r:.40}"
             )
         rates = np.array([_rate(label_noise.get(label, 0.0)) for label in labels])[:, None]
         # What is recorded wrongly is any other label alike.
@@ -54,11 +55,14 @@ def noise_matrix(label_noise: Any, classes: NDArray[Any]) -> FloatArray | None:
         if not shares.diagonal().any():  # the shares that are recorded as another alone
             np.fill_diagonal(shares, 1.0 - shares.sum(axis=1))
         if not (shares >= 0.0).all() or np.abs(shares.sum(axis=1) - 1.0).max() > 1e-9:
-            raise ValueError("each row of label_noise must be shares that add up to one")
+            raise ValueError(
+                "each row of label_noise must be non-negative and add up to 1, got sums "
+                f"{shares.sum(axis=1).tolist()!r:.80}"
+            )
     if not np.linalg.det(shares) > _LEAST:
         raise ValueError(
-            "label_noise must leave recorded labels that say something of the true ones: with two "
-            f"labels the rates must add up to less than 1, got {shares.tolist()!r:.80}"
+            "label_noise is too large: recorded labels must be informative about the true ones. "
+            f"With two labels, the rates must add up to less than 1; got {shares.tolist()!r:.80}"
         )
     return shares
 
@@ -66,7 +70,7 @@ def noise_matrix(label_noise: Any, classes: NDArray[Any]) -> FloatArray | None:
 def _rate(rate: Any) -> float:
     real = isinstance(rate, numbers.Real) and not isinstance(rate, bool)
     if not real or not 0.0 <= rate < 1.0:
-        raise ValueError(f"label_noise must be a rate from 0 to below 1, got {rate!r:.40}")
+        raise ValueError(f"label_noise must be a rate in [0, 1), got {rate!r:.40}")
     return float(rate)
 
 

@@ -203,7 +203,7 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             self.categories_ = problem.domains.with_none_stated(self.categories_)
         self._set_result(result, problem.epsilon, as_stated(problem.cost, self.classes_))
         self._warn(result, problem, constant=constant)
-        if not constant:
+        if result.converged and not constant:
             self._warn_of_neglect(data)
         return constant
 
@@ -246,7 +246,9 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         check_is_fitted(self, "coef_")
         kappa = self.kappa_ if kappa is None else kappa
         if isinstance(kappa, str):
-            raise ValueError("kappa must be given: the model was fitted with one for each sample")
+            raise ValueError(
+                "kappa must be given, because the model was fitted with one kappa for each sample"
+            )
         given = clone(self)._check_data(X, y, sample_weight, kappa)
         result = solve_problem(
             given.pose(self.epsilon_, kappa, self.n_jobs), solver=self.solver, tol=self.tol,
@@ -269,17 +271,16 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         title = type(self).__name__
         if not result.converged:
             warnings.warn(
-                f"{title} {result.status}: the gap is {result.gap:.2e} nats, tol is "
+                f"{title} {result.status}: the duality gap is {result.gap:.2e} nats, tol is "
                 f"{self.tol:.2e} nats. {result.status.remedy}",
                 ConvergenceWarning,
                 stacklevel=5,
             )
         if constant:
             warnings.warn(
-                f"{title} is constant: epsilon={problem.epsilon:.4g} is at or above epsilon_max "
-                f"(for kappa={kappa_text(self.kappa_)}, norm={self.norm!r}), the radius from "
-                "which on the worst case leaves nothing to learn from the features. "
-                f"{self._if_constant}",
+                f"{title} is constant: epsilon={problem.epsilon:.4g} is at least epsilon_max (for "
+                f"kappa={kappa_text(self.kappa_)}, norm={self.norm!r}), so all coefficients are "
+                f"zero. {self._if_constant}",
                 UserWarning,
                 stacklevel=5,
             )
@@ -344,11 +345,13 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         Returns
         -------
         pandas.DataFrame
-            For each column of the training table, and each level of a category: ``column``,
-            ``level`` (None for a number), ``cost`` (of moving it by one, or of changing the
-            category) and ``coefficient``; with more than two classes, ``class`` in front.
-            Those of a category are relative to the average training sample, if there is an
-            intercept.
+            One row for the intercept, if there is one, for each number, and for each level of a
+            category.  ``column`` is ``"(intercept)"`` or the name of the column; ``level`` is None
+            for numbers.  ``cost`` is the cost of moving the number by one, or of changing the
+            category; ``inf`` means not penalised.  ``coefficient`` is in log-odds.  Models of two
+            classes have ``odds_ratio``, the exponential of the coefficient: for the intercept the
+            odds of a row of zeros.  Models of more classes have ``class`` in front.  With an
+            intercept, the coefficients of a category are relative to the average training sample.
         """
         import pandas as pd
 
@@ -357,11 +360,18 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             (column.name, level) for column in self._table.columns for level in column.shown_levels
         ]
         K, costs = self.coef_.shape[0], self.feature_costs_
+        costs = np.ones(len(places)) if costs is None else np.asarray(costs)
+        coef = self.coef_
+        if self.fit_intercept:
+            places, costs = [("(intercept)", None), *places], np.append(np.inf, costs)
+            coef = np.column_stack([self.intercept_, coef])
         found = pd.DataFrame(places * K, columns=["column", "level"], dtype=object)
-        found["cost"] = np.tile(np.ones(len(places)) if costs is None else costs, K)
-        found["coefficient"] = self.coef_.ravel()
+        found["cost"], found["coefficient"] = np.tile(costs, K), coef.ravel()
         if K > 1:
             found.insert(0, "class", np.repeat(self.classes_, len(places)))
+        else:
+            with np.errstate(over="ignore"):  # infinite odds are an answer
+                found["odds_ratio"] = np.exp(found["coefficient"])
         return found
 
     def predict(self, X: Any) -> np.ndarray[Any, Any]:

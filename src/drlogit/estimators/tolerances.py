@@ -1,16 +1,16 @@
-"""How much may be wrong with the data, in plain words, and the ball that allows it.
+"""Tolerances: how much may be wrong with the data, in plain words, and the ball that allows it.
 
 People know that up to 2 % of labels are wrong, that an income is off by a tenth of a standard
 deviation on average, that one occupation in twenty is miscoded.  The Wasserstein ball has a radius
-ε and prices: κ for a label, c for a step of a number or a change of a category.  An adversary who
-does one thing only, at price c, can do ε/c of it on average over the samples.  So with
-``c = ε / tolerance`` each tolerance alone would use up the budget; together they share it.  Only
-the ratios matter, and ε is the tolerance of numbers where there is one: then the unit is a
+ε and costs: κ for a label, c for moving a number by one or for changing a category.  An adversary
+that does only one thing, at cost c, can do ε/c of it on average over the samples.  So with
+``c = ε / tolerance`` each tolerance alone uses up the budget: tolerances are alternatives, not a
+sum.  Only the ratios matter.  ε is the tolerance of numbers if there is one; then the unit is a
 standard deviation.
 
-Who says nothing of numbers or categories does not call them beyond doubt: that would be an infinite
-price, which leaves their coefficients unpenalised, and a table with many levels is then learnt by
-heart.  They get a tenth; beyond doubt is only what is said to be, by ``inf``, the price.
+Unspecified numbers and categories get a tolerance of a tenth.  An infinite cost would leave their
+coefficients unpenalised, and a table with many levels would be overfitted.  ``inf`` declares a
+column exact.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ from .robust_classifier import RobustLinearClassifier
 from .tables.by_column import CostsByKind
 from .tables.frames import listed
 
-#: What is tolerated where nothing is said: a tenth of a standard deviation, one entry in ten.  With
-#: labels=0.05 on 15 of the tables of docs/data.md, the log-loss on held-out rows is .42 on average,
-#: .40 if all else is beyond doubt and .36 with plain logistic regression; on tables of 540 rows and
-#: eleven texts, four of 30 to 120 levels, .67, 1.05 and .62 (half of it: .41 and .82).  A class of
-#: 2 to 10 % is predicted too rarely (docs/choosing.md); half of it changes next to nothing there.
+#: The default tolerance: a tenth of a standard deviation, one entry in ten.  Measured on held-out
+#: rows of 15 public tables with labels=0.05, the mean log-loss is .42; it is .40 if all columns are
+#: exact and .36 with plain logistic regression.  On tables of 540 rows with eleven text columns,
+#: four of them with 30 to 120 levels, it is .67, 1.05 and .62.  Half of the default gives .41 and
+#: .82.  A class of 2 to 10 % is predicted too rarely (docs/choosing.md), with half of it, too.
 _UNSAID = 0.1
 
 
 @dataclass(frozen=True)
 class Tolerances:
-    """What may be wrong, and the ball that says so.
+    """The radius and costs of stated tolerances.
 
     Attributes
     ----------
     epsilon : float
         Radius.
     kappa : float or CostsByShare
-        Cost of flipping a label; by class it depends on how large the classes are, and is found in
-        ``fit``.
+        Cost of flipping a label.  By class it depends on the sizes of the classes, and ``fit``
+        computes it.
     feature_costs : CostsByKind
-        What estimators take as ``feature_costs``.
+        The parameter ``feature_costs`` of the estimators.
     """
 
     epsilon: float
@@ -58,7 +58,7 @@ class Tolerances:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """For an estimator: ``DRLogisticRegression(**tolerances(…).parameters)``."""
+        """Parameters of an estimator: ``DRLogisticRegression(**tolerances(…).parameters)``."""
         names = ("epsilon", "kappa", "feature_costs")
         return {name: getattr(self, name) for name in names}
 
@@ -70,31 +70,31 @@ def tolerances(
     categories: float = _UNSAID,
     columns: Mapping[Any, float | str] | None = None,
 ) -> Tolerances:
-    """The ball in which so much may be wrong with the data.
+    """Turn statements about what may be wrong with the data into ε, κ and costs.
 
-    Each tolerance alone would use up the budget of the adversary; together they share it.
+    Tolerances are alternatives, not a sum: each alone may use up the whole budget.
 
     Parameters
     ----------
     labels : float or mapping
-        Share of labels that may be wrong, 0 (they are right) to 1; or, as
-        ``{"good": 0.05, "bad": 0}``, of those with each label, which ``fit`` turns into costs.
+        Share of labels that may be wrong, from 0 (all are correct) to 1; or a share for each label,
+        as ``{"good": 0.05, "bad": 0}``.
     numbers : float
-        By how many of its standard deviations a number may be off, on average over the samples;
-        ``inf`` if numbers are beyond doubt: their coefficients are then not penalised, and ``fit``
-        warns where that leaves many to few samples.
+        How far a number may be off, in its standard deviations, on average over the samples.
+        ``inf`` declares numbers exact.  Their coefficients are then not penalised, and ``fit``
+        warns if there are many of them for few samples.
     categories : float
-        Share of a category's entries that may be miscoded; ``inf`` as for numbers.
+        Share of the entries of a category that may be miscoded; ``inf`` as for numbers.
     columns : mapping, optional
         Other tolerances for some columns, by name or position: for a number in its own units or,
-        as ``"0.1 std"``, in standard deviations; for a category the share miscoded; ``inf`` for a
-        column beyond doubt.
+        as ``"0.1 std"``, in standard deviations; for a category the share miscoded; ``inf`` for an
+        exact column.
 
     Returns
     -------
     Tolerances
-        ``DRLogisticRegression(**found.parameters)`` is the model, :func:`allowances` of which, once
-        it is fitted, says again what was tolerated.
+        ``DRLogisticRegression(**found.parameters)`` is the model.  :func:`allowances` of the fitted
+        model states the tolerances again.
 
     Examples
     --------
@@ -116,17 +116,18 @@ def tolerances(
         if not _is_number(value) or not (0.0 < value <= most or value == math.inf):
             raise ValueError(
                 f"{name} must be a positive number{'' if most > 1.0 else ' up to 1'}, or inf if it "
-                "is beyond doubt, in which case its coefficients are not penalised; got "
-                f"{value!r:.40}"
+                f"is exact (then its coefficients are not penalised), got {value!r:.40}"
             )
     every = [numbers, categories, *shares.values(), *amounts.values()]
     finite = [float(value) for value in every if 0.0 < value < math.inf]
     if not finite:
-        raise ValueError("tolerances must allow something: nothing may be wrong; use epsilon=0")
+        raise ValueError(
+            "tolerances must allow something to be wrong, got none: for a plain fit use epsilon=0"
+        )
     epsilon = finite[0]
 
     def price(tolerance: float) -> float:
-        """``inf`` for what is beyond doubt, and for labels that are right."""
+        """The cost for a tolerance; ``inf`` for exact columns and for correct labels."""
         return epsilon / tolerance if 0.0 < tolerance < math.inf else math.inf
 
     named: dict[Any, Any] = {
@@ -139,18 +140,25 @@ def tolerances(
 
 
 def allowances(model: Any) -> list[str]:
-    """What a fitted model's ε, κ and costs allow to be wrong, in sentences.
+    """Say in sentences what ε, κ and costs of a fitted model allow to be wrong.
 
     Parameters
     ----------
     model : DRLogisticRegression or DRLogisticRegressionCV
-        A fitted one.
+        A fitted model.
 
     Returns
     -------
     list of str
-        The inverse of :func:`tolerances`: what each thing alone could be, on average over the
-        samples; numbers in their own units.
+        The inverse of :func:`tolerances`: how far each column alone may be off, on average over
+        the samples, with numbers in their own units.
+
+    Examples
+    --------
+    >>> import drlogit
+    >>> X, y = drlogit.datasets.make_synthetic(100, 2, random_state=0)
+    >>> print(drlogit.allowances(drlogit.DRLogisticRegression(0.05, 1.0).fit(X, y))[0])
+    up to 5 % of labels may be wrong
     """
     if not isinstance(model, RobustLinearClassifier):
         raise ValueError(
@@ -173,7 +181,7 @@ def allowances(model: Any) -> list[str]:
 
 
 class Priced(NamedTuple):
-    """A column, what a unit of it costs to move (or a change of level), and its deviation.
+    """A column, the cost of moving it by one (or of changing its level), and its deviation.
 
     The cost of an ``ordered`` category is that of one level.
     """
@@ -186,13 +194,13 @@ class Priced(NamedTuple):
 
 
 def allowed_by(epsilon: float, kappa: StatedKappa, columns: Iterable[Priced]) -> list[str]:
-    """What a ball allows to be wrong, in sentences; ``columns`` with their prices.
+    """What a ball allows to be wrong, in sentences; ``columns`` have their costs.
 
-    Numbers are in their own units or, if their deviations are known and all of them may be off by
-    the same multiple of theirs, in these.
+    Numbers are in their own units, or in standard deviations if these are known and all numbers may
+    be off by the same multiple.
     """
     if epsilon == 0.0:
-        return ["epsilon = 0: the data are taken as they are"]
+        return ["epsilon = 0: nothing may be wrong"]
     sentences = [flips_in_words(epsilon, kappa)]
     still: list[str] = []
     moved: dict[str, str] = {}
@@ -220,7 +228,7 @@ def allowed_by(epsilon: float, kappa: StatedKappa, columns: Iterable[Priced]) ->
     if stepped:
         sentences.append(f"ordered categories may be off on average: {_each(stepped, 'by')}")
     if still:
-        sentences.append(f"beyond doubt: {listed(still)}")
+        sentences.append(f"assumed to be exact: {listed(still)}")
     if len(moved) + len(changed) + len(stepped) + can_flip(kappa) > 1:
         sentences.append("these are alternatives, not a sum")
     return sentences
@@ -259,7 +267,9 @@ def _amount(stated: float | str) -> float:
     except ValueError:
         value = math.nan
     if unit != "std" or not value >= 0.0:
-        raise ValueError(f"a tolerance in words must be like '0.1 std', got {stated!r:.40}")
+        raise ValueError(
+            f"a tolerance must be a number, or text such as '0.1 std', got {stated!r:.40}"
+        )
     return value
 
 

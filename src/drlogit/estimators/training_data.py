@@ -70,8 +70,8 @@ class TrainingData:
         if is_dask(y):
             if class_weight is not None:
                 raise ValueError(
-                    "class_weight must be None where y is a Dask collection; put the weights of "
-                    f"the classes into sample_weight, got {class_weight!r}"
+                    f"class_weight must be None if y is a Dask collection, got {class_weight!r}: "
+                    "multiply sample_weight by the weights of the classes instead"
                 )
             from ..rows.dask_collections import encode  # an optional package
 
@@ -94,7 +94,10 @@ class TrainingData:
             totals = np.bincount(codes, weights, minlength=classes.size)
             if not totals.all():
                 missing = classes[totals == 0.0].tolist()[0]
-                raise ValueError(f"every class needs a positive weight, class {missing!r} has none")
+                raise ValueError(
+                    f"every class needs a positive weight, but all samples of class {missing!r} "
+                    "have weight 0"
+                )
         return cls(X, y, codes, weights, classes)
 
     @property
@@ -162,7 +165,7 @@ def _check_classes(classes: np.ndarray[Any, Any]) -> None:
         check_classification_targets(found[:20])
     if classes.size < 2:
         raise ValueError(
-            f"y must hold at least two classes, got one class: {classes.tolist()[0]!r}"
+            f"y must have at least two classes, got one class: {classes.tolist()[0]!r}"
         )
 
 
@@ -213,8 +216,8 @@ def features_to_fit(estimator: Any, X: Any, sample_weight: Any) -> Any:
     if (wanted is not None or texts or ordinal) and not is_table(X):
         name = "numbers" if texts else "ordinal" if ordinal else "categorical_features"
         raise ValueError(
-            f"{name} is for data frames and dense "
-            f"arrays, got {type(X).__name__}; name one-hot columns with categories"
+            f"{name} needs a data frame or a dense array, got {type(X).__name__}; declare one-hot "
+            "columns with categories"
         )
     if wanted is None and not texts and not ordinal and (fill == "error" or not is_table(X)):
         return _numbers_seen(estimator, X)
@@ -313,8 +316,8 @@ def _check_dask_columns(X: Any) -> None:
         if getattr(dtype, "kind", "O") not in "biuf":
             raise ValueError(
                 f"column {name!r:.60} of a Dask frame must hold numbers, got {dtype}: "
-                "dask.dataframe.get_dummies(X.categorize()) makes a column for each level, and "
-                "categories names the columns that belong together"
+                "make one column for each level with dask.dataframe.get_dummies(X.categorize()), "
+                "and declare them with categories"
             )
 
 
@@ -324,7 +327,7 @@ def _check_distinct(X: Any) -> None:
         repeated = [name for name, times in Counter(X.columns).items() if times > 1]
         if repeated:
             raise ValueError(
-                f"X must have columns of distinct names, got {repeated[0]!r:.60} more than once: "
+                f"X must have distinct column names, got {repeated[0]!r:.60} more than once: "
                 "rename or drop one"
             )
 
@@ -334,7 +337,7 @@ def _check_table(estimator: Any, X: Any, *, reset: bool) -> None:
     check_unmasked(X, "X")
     _check_distinct(X)
     if not is_table(X):
-        raise ValueError(f"X must be a table as in training, got {type(X).__name__}")
+        raise ValueError(f"X must be a table, as in the fit, got {type(X).__name__}")
     if X.shape[0] == 0:
         raise ValueError(f"X must have at least one row, got shape {tuple(X.shape)}")
     validate_data(estimator, X, reset=reset, skip_check_array=True)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ..estimators.tables.frames import MISSING_MARKS, listed
 from ..rows.arrays import FloatArray
 
-#: Columns taken for the labels if nobody says which, whatever their case; else the last one.
+#: Default names of the column with the labels, in any case; otherwise it is the last column.
 USUAL_TARGETS = ("target", "label", "class", "y")
 
 
@@ -27,11 +27,11 @@ USUAL_TARGETS = ("target", "label", "class", "y")
 class Wanted:
     """What to take from a file, as the options of the command line call it.
 
-    ``n_features`` is the width a model asks for, or that of a svmlight file whose last columns
-    happen to be empty.  ``with_labels=False`` only names the target so as not to take it for a
-    feature.  Columns that are ``categorical`` are text whatever they look like, and no others are
-    where they are ``served`` to a model; ``numbers`` are those whose texts hold numbers
-    ($1,234.50), and texts among ``missing_marks`` are missing.
+    ``n_features`` is the width that a model expects, or that of a svmlight file whose last columns
+    are empty.  With ``with_labels=False`` the target is only named so that it is not used as a
+    feature.  ``categorical`` columns are always text; if the rows are ``served`` to a model, no
+    other column is.  The texts of ``numbers`` hold numbers ($1,234.50).  Texts among
+    ``missing_marks`` are missing.
     """
 
     with_labels: bool = True
@@ -96,8 +96,8 @@ class FileSamples:
             return buffer.getvalue().decode()
         if self.feature_names is None:
             raise ValueError(
-                f"the columns of {self.source} have no names, so that rows of it cannot be written "
-                "to be found again: give them names"
+                f"the columns of {self.source} have no names, so its rows cannot be written as a "
+                "table: add a header line with names"
             )
         others = {self.target: self.labels, weights: self.weights, kappa: self.kappa}
         frame = self.X.assign(**{str(name): values for name, values in others.items() if name})
@@ -120,7 +120,7 @@ class Roles(NamedTuple):
 
 
 class Header:
-    """The columns of a file and how to speak of them; ``names`` is None if they have numbers."""
+    """The columns of a file; ``names`` is None if columns go by number."""
 
     def __init__(self, names: Sequence[str] | None, count: int, source: str) -> None:
         self.named = names is not None
@@ -153,15 +153,18 @@ class Header:
             features = [j for j in range(len(self.names)) if j not in dropped]
             self._check_names([self.names[j] for j in features])
         if not features:
-            raise ValueError(f"{self.source} has no column left to be a feature")
+            raise ValueError(
+                f"{self.source} has no feature: every column is the target, the weights, kappa or "
+                "dropped"
+            )
         texts = {self.find(name, "--categorical") for name in wanted.categorical}
         numbers = {self.find(name, "--numbers") for name in wanted.numbers}
         roles = Roles(features, target, weights, kappa, texts, numbers)
         (taken, times), *_ = Counter(roles.every).most_common(1)
         if times > 1:
             raise ValueError(
-                f"{self.source}: column {self.names[taken]!r:.60} is taken twice, as feature, "
-                "target, weights or kappa"
+                f"{self.source}: column {self.names[taken]!r:.60} is used twice (as feature, "
+                "target, weights or kappa)"
             )
         return roles
 
@@ -172,7 +175,7 @@ class Header:
 
     def _target(self, wanted: Wanted, others: set[int | None]) -> int | None:
         if not wanted.with_labels:
-            # Who predicts needs no labels; if the file has them they are no feature.
+            # Predictions need no labels; if the file has them, they are not a feature.
             extra = wanted.n_features is not None and len(self.names) == wanted.n_features + 1
             if wanted.features is None and extra and wanted.target is not None:
                 return self.find(wanted.target, "--target")
@@ -189,8 +192,8 @@ class Header:
         """Names must tell the features apart."""
         if "" in names:
             raise ValueError(
-                f"column {self.names.index('') + 1} of {self.source} has no name; if it is a row "
-                "number, as pandas writes it, leave it out with --drop ''"
+                f"column {self.names.index('') + 1} of {self.source} has no name; if it is the row "
+                "number that pandas writes, drop it with --drop ''"
             )
         repeated = [name for name, times in Counter(names).items() if times > 1]
         if repeated:

@@ -79,8 +79,8 @@ def plain_errors(path: Path) -> Iterator[None]:
         name, code = ("UTF-16", "utf-16") if wide else ("Latin-1 or another encoding", "latin1")
         raise ValueError(
             f"{path} is not {error.encoding.upper()} text: it holds the byte "
-            f"0x{error.object[error.start]:02x}, as text in {name} does; say which with --encoding "
-            f"{code}, or save it as UTF-8 (in Excel: CSV UTF-8)"
+            f"0x{error.object[error.start]:02x}, which occurs in {name}; name the encoding with "
+            f"--encoding {code}, or save the file as UTF-8 (in Excel: CSV UTF-8)"
         ) from None
     except (*_ERRORS, OSError) as error:
         if getattr(error, "errno", None) is not None or str(path) in str(error):
@@ -88,7 +88,7 @@ def plain_errors(path: Path) -> Iterator[None]:
         found = " ".join(str(error).split())
         if "allow_pickle" in found:
             found = "it holds pickled Python objects, which could run code and are never read"
-        raise ValueError(f"{path} is damaged, or not what it seems: {found:.160}") from error
+        raise ValueError(f"{path} cannot be read; it may be damaged: {found:.160}") from error
 
 
 def format_of(path: Path, given: str | None) -> str:
@@ -98,8 +98,8 @@ def format_of(path: Path, given: str | None) -> str:
     zipped = start.startswith(_ARCHIVE)
     if start.startswith(_OLD_WORKBOOK) or (zipped and b".npy" not in start[:512]):
         raise ValueError(
-            f"{path} is a spreadsheet, or an archive of other files than arrays, which is not "
-            "read: save the sheet as CSV (in Excel: CSV UTF-8)"
+            f"{path} is a spreadsheet or an archive without arrays, which drlogit does not read: "
+            "save the sheet as CSV (in Excel: CSV UTF-8)"
         )
     if not start.strip():
         raise ValueError(f"{path} is empty")
@@ -116,5 +116,6 @@ def format_of(path: Path, given: str | None) -> str:
     if lines and any(delimiter in lines[0] for delimiter in DELIMITERS):
         return "csv"
     raise ValueError(
-        f"cannot tell what {path} is by its name or contents: say --format {'|'.join(FORMATS)}"
+        f"the format of {path} is not clear from its name or contents: state --format "
+        f"{'|'.join(FORMATS)}"
     )

@@ -61,8 +61,8 @@ def _packed(value: Any, name: str) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise ValueError(
-        f"the parameter {name} must be of numbers, text, lists or mappings to be kept in a file, "
-        f"got {type(value).__name__}"
+        f"a model file can only keep numbers, text, lists and mappings, got "
+        f"{type(value).__name__} as the parameter {name}"
     )
 
 

@@ -3,12 +3,11 @@
     drlogit.save_model(model, "model.json")
     model = drlogit.load_model("model.json")      # a fitted DRLogisticRegression
 
-A file has a schema and a version, what the model is (ε, κ, norm, costs), and its coefficients (with
-more than two classes a list for each) with their certificate: objective, dual bound, gap, and how
-the solver ended.  Numbers are read back exactly as they were.  Files are written whole or not at
-all, and carry a digest of their contents, so that no accident to a file makes another model of it.
-Who computes a digest for contents of their own is still refused numbers that are none, lengths that
-do not fit, and a certificate that contradicts itself.
+A file has a schema and a version, the model (ε, κ, norm, costs), and the coefficients (one list per
+class if there are more than two) with their certificate: objective, dual bound, gap and status.
+Numbers are read back exactly.  Files are written whole or not at all, and carry a digest of their
+contents, so that a damaged file is not read as another model.  A file with a forged digest is still
+refused if it has NaN, wrong lengths, or a certificate that contradicts itself.
 """
 
 from __future__ import annotations
@@ -51,14 +50,23 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     model : DRLogisticRegression, DRLogisticRegressionCV, or a search over them
-        A fitted one.  Of a search, the model chosen is written, not the scores.
+        A fitted model.  For a search, the chosen model is written, without the scores.
     path : path
-        File to write; one that is there is replaced at once, when all is written.
+        File to write.  An existing file is replaced in one step.
 
     Raises
     ------
     ValueError
         The model is of another kind, or its labels are neither numbers nor text.
+
+    Examples
+    --------
+    >>> import drlogit, os, tempfile
+    >>> X, y = drlogit.datasets.make_synthetic(100, 3, random_state=0)
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.json")
+    >>> drlogit.save_model(drlogit.DRLogisticRegression(0.05).fit(X, y), path)
+    >>> drlogit.load_model(path).predict(X[:2]).shape
+    (2,)
     """
     write_model(model, path, {})
 
@@ -69,19 +77,18 @@ def load_model(path: str | os.PathLike[str]) -> DRLogisticRegression:
     Parameters
     ----------
     path : path
-        A file that :func:`save_model` or ``drlogit fit`` has written.
+        A file written by :func:`save_model` or ``drlogit fit``.
 
     Returns
     -------
     DRLogisticRegression
-        A fitted estimator with the parameters of the one that was saved (of a search, those that
-        it chose), ready to predict, to be audited, and to be fitted again.  ``result_`` holds no
-        trace.
+        A fitted estimator with the parameters of the saved one (for a search, those that it chose).
+        It can predict, be audited, and be fitted again.  ``result_`` has no trace.
 
     Raises
     ------
     ValueError
-        The file is no model, or is damaged; the message says what was found.
+        The file is not a model file, or is damaged; the message says what was found.
     """
     model, _ = read_model(path)
     return model
@@ -140,8 +147,8 @@ def _document(model: Any) -> dict[str, Any]:
     if not isinstance(model, DRLogisticRegression | DRLogisticRegressionCV):
         raise ValueError(
             "model must be a fitted DRLogisticRegression or DRLogisticRegressionCV, got "
-            f"{type(model).__name__}; in place of a StandardScaler, feature_costs='std' is the "
-            "same model of the features as they are"
+            f"{type(model).__name__}; in place of a pipeline with StandardScaler, fit with "
+            "feature_costs='std', which gives the same model on the original features"
         )
     check_is_fitted(model, "coef_")
     classes = _checked_classes(np.asarray(model.classes_).tolist())
@@ -200,28 +207,28 @@ def read_model(path: str | os.PathLike[str]) -> tuple[DRLogisticRegression, dict
     try:
         document = json.loads(path.read_text("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is not a model file, or not all of one: {error}") from None
+        raise ValueError(f"{path} is not a model file, or is incomplete: {error}") from None
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         found = document.get("schema") if isinstance(document, dict) else document
         raise ValueError(
-            f"{path} is JSON but not a model file: its schema is {found!r:.60}, wanted {SCHEMA!r}"
+            f"{path} is JSON but not a model file: its schema is {found!r:.60}, expected {SCHEMA!r}"
         )
     version = document.get("version")
     if isinstance(version, bool) or version != VERSION:
         raise ValueError(
-            f"{path} has version {version!r:.20} of the model format, and this drlogit reads "
-            f"version {VERSION} only"
+            f"{path} has version {version!r:.20} of the model format, expected version {VERSION}: "
+            "fit the model again"
         )
     if document.pop("digest", None) != _digest(document):
         raise ValueError(
-            f"{path} is not a sound model file: its 'digest' is not that of its contents, so it "
+            f"{path} is not a valid model file: its 'digest' does not match its contents, so it "
             "was changed after it was written; to change a model, load it and save it again"
         )
     try:
         return _parse(document), dict(document["origin"])
     except (ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
         missing = " is missing" if isinstance(error, KeyError) else ""
-        raise ValueError(f"{path} is not a sound model file: {error}{missing}") from None
+        raise ValueError(f"{path} is not a valid model file: {error}{missing}") from None
 
 
 def _numbers(fields: Fields, key: str, *shape: int, finite: bool = True) -> Any:
@@ -236,11 +243,11 @@ def _numbers(fields: Fields, key: str, *shape: int, finite: bool = True) -> Any:
 
 
 def _parse(top: Fields) -> DRLogisticRegression:
-    """The fitted estimator that a file describes; whatever cannot be is an error."""
+    """The fitted estimator that a file describes; inconsistent values are an error."""
     (fit,) = top["fits"]
     n, names, width = top["n_features"], top["feature_names"], np.shape(fit["coefficients"])[-1:]
     if type(n) is not int or (n,) != width:
-        raise ValueError(f"'n_features' must be that of the coefficients, {width}, got {n!r:.40}")
+        raise ValueError(f"'n_features' must be the number of coefficients, {width}, got {n!r:.40}")
     costs = noise = None
     if top["feature_costs"] is not None:
         square = np.ndim(top["feature_costs"]) == 2
@@ -324,7 +331,7 @@ def _parse_fit(fit: Fields, ball: Ball, K: tuple[int, ...], n_features: int, tol
     claimed = max(result.objective - result.dual_objective, 0.0)
     if abs(result.gap - claimed) > _ROUNDING * max(1.0, abs(result.objective)):
         raise ValueError(
-            f"'gap' must be 'objective' less 'dual_bound', which is {claimed:.3g}, got {result.gap}"
+            f"'gap' must be 'objective' minus 'dual_bound', {claimed:.3g}, got {result.gap}"
         )
     if result.converged and result.gap > tol:
         raise ValueError(
@@ -357,7 +364,7 @@ def _parse_encoding(top: Fields, n_features: int) -> Encoding | None:
         )
     encoding = Encoding(tuple(columns))
     if top["missing_marks"] != list(MISSING_MARKS):
-        raise ValueError("'missing_marks' must be those of this drlogit")
+        raise ValueError("'missing_marks' must be those of this version of drlogit")
     if len(encoding.names) != n_features:
         raise ValueError(f"'columns' must make {n_features} features, got {len(encoding.names)}")
     return encoding

@@ -43,8 +43,8 @@ def _read_csv(path: Path, wanted: Wanted) -> FileSamples:
         lines = text.readlines(1 << 16)
     if any("\0" in line for line in lines):
         raise ValueError(
-            f"{path} holds NULs, as text in UTF-16 does: say so with --encoding utf-16, or save it "
-            "as UTF-8"
+            f"{path} contains NUL bytes, which occur in UTF-16: state --encoding utf-16, or save "
+            "the file as UTF-8"
         )
     delimiter = wanted.delimiter or _delimiter(lines[0], wanted.decimal)
     rows = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
@@ -75,7 +75,7 @@ def _read_csv(path: Path, wanted: Wanted) -> FileSamples:
             low_memory=False,
         )
     if not len(frame):
-        raise ValueError(f"{path} has a header but no samples")
+        raise ValueError(f"{path} has a header but no rows")
     if frame[width - 1].isna().any():  # which may be a row that is cut short
         _check_widths(path, wanted.encoding, delimiter, width)
     return _samples(frame, header, roles, wanted)
@@ -108,7 +108,7 @@ def _check_widths(path: Path, encoding: str, delimiter: str, width: int) -> None
         for row in reader:
             if row and len(row) != width:
                 raise ValueError(
-                    f"{path}: found {len(row)} fields in line {reader.line_num}, expected {width}"
+                    f"{path}: line {reader.line_num} has {len(row)} fields, expected {width}"
                 )
 
 
@@ -129,7 +129,7 @@ def _read_parquet(path: Path, wanted: Wanted) -> FileSamples:
         names = [header.names[j] for j in roles.every]
         frame = file.read(columns=names).to_pandas(ignore_metadata=True)[names]
     if not len(frame):
-        raise ValueError(f"{path} has no samples")
+        raise ValueError(f"{path} has no rows")
     # Codes such as 007 are no numbers there, nor are levels that have codes.
     kinds = {j: getattr(field.type, "value_type", field.type) for j, field in enumerate(fields)}
     roles.texts.update(
@@ -177,8 +177,8 @@ def _read_svmlight(path: Path, wanted: Wanted) -> FileSamples:
 
     if wanted.features is not None or wanted.drop or wanted.weights or wanted.kappa_column:
         raise ValueError(
-            f"{path} is svmlight text, whose columns are all features and have no names: none can "
-            "be asked for, left out, or taken for weights or kappa"
+            f"{path} is svmlight text, whose columns have no names and are all features: "
+            "--features, --drop, --weights and --kappa-column cannot be used"
         )
     width, from_zero = wanted.n_features, bool(wanted.zero_based)
     try:
@@ -187,7 +187,7 @@ def _read_svmlight(path: Path, wanted: Wanted) -> FileSamples:
     except (ValueError, OverflowError) as error:
         found = " ".join(str(error).split())
         if "Invalid index 0" in found:
-            found = "it numbers its columns from 0: say so with --zero-based"
+            found = "its columns are numbered from 0: state --zero-based"
         raise ValueError(
             f"{path} cannot be read as svmlight text (label index:value …): {found:.90}"
         ) from error
@@ -223,16 +223,20 @@ def _read_npz(path: Path, wanted: Wanted) -> FileSamples:
             names = [str(name) for name in archive["feature_names"].ravel()]
     if X.ndim != 2 or not X.shape[0] or X.dtype.kind not in "biuf":
         raise ValueError(
-            f"{path}: X must hold numbers, 2-D and not empty, got {X.dtype!s:.60} of shape "
+            f"{path}: X must be a non-empty 2-D array of numbers, got {X.dtype!s:.60} of shape "
             f"{X.shape!s:.60}"
         )
     if names is not None and len(names) != X.shape[1]:
-        raise ValueError(f"{path}: {len(names)} feature_names for {X.shape[1]} columns of X")
+        raise ValueError(
+            f"{path}: feature_names must have {X.shape[1]} entries, one for each column of X, got "
+            f"{len(names)}"
+        )
     if wanted.with_labels:
         labels = tidy_labels(labels, f"{path} ({target})")
         if labels.size != X.shape[0]:
             raise ValueError(
-                f"{path}: {labels.size} labels in {target!r:.60} for {X.shape[0]} rows"
+                f"{path}: {target!r:.60} must have {X.shape[0]} labels, one for each row of X, got "
+                f"{labels.size}"
             )
     header = Header(names, X.shape[1], str(path))
     # Labels and weights are arrays of their own, so every column is a feature.

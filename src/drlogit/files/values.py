@@ -1,8 +1,8 @@
-"""What the values of a file mean where readers of files answer one way or the other without a word.
+"""Values of files that readers would silently interpret in one way or another.
 
-Those are the questions of who analyses the data: a column of numbers with one text in it, a comma
-in a number, ``1_2``, labels that only leading zeros tell apart.  What a column is otherwise, the
-estimators decide, as for any frame.
+Examples are a column of numbers with one text in it, a comma in a number, ``1_2``, and labels that
+differ in leading zeros only.  Such values are refused, or read by one stated rule.  Everything else
+about a column is decided by the estimators, as for any frame.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ def feature(
     marks: Collection[str],
     decimal: str,
 ) -> Any:
-    """A column of a frame, text as a categorical, or as numbers if all that is there are some.
+    """A column of a frame: numbers if all its texts are numbers, otherwise a categorical.
 
-    Wanted ``as_text`` it is a categorical whatever it holds; any other that is ``served`` to a
-    model must hold numbers.  ``ValueError`` for what may be meant in two ways.
+    With ``as_text`` it is always a categorical.  Any other column that is ``served`` to a model
+    must hold numbers.  ``ValueError`` for values with two possible meanings.
     """
     import pandas as pd
 
@@ -59,17 +59,17 @@ def feature(
             return np.append(numbers, np.nan)[codes]
         if all("," in text and is_number(text.replace(",", "")) for text in other):
             raise ValueError(
-                f"{where} holds {other[0]!r:.60}: say --decimal , if that is a decimal comma, or "
-                f"--numbers {name!r:.60} if it stands between thousands"
+                f"{where} holds {other[0]!r:.60}: state --decimal , if the comma is a decimal "
+                f"mark, or --numbers {name!r:.60} if it separates thousands"
             )
         rows = np.flatnonzero(np.isin(codes, [texts.index(text) for text in other]))
         slip = f"{texts[codes[rows[0]]]!r:.40} in row {rows[0] + 1}"
         if served:
-            raise ValueError(f"{where} holds {slip}, but the model takes numbers there")
+            raise ValueError(f"{where} holds {slip}, but the model expects numbers there")
         if len(there) - len(other) > _MANY_NUMBERS and rows.size < _FEW_TEXTS * codes.size:
             raise ValueError(
-                f"{where} holds numbers, but {slip}: correct it, leave it empty, take such texts "
-                f"as missing with --numbers {name!r:.60}, or the column as a category with "
+                f"{where} holds numbers, but {slip}: correct or empty this field, treat such texts "
+                f"as missing with --numbers {name!r:.60}, or declare the column a category with "
                 "--categorical"
             )
     levels = {text: place for place, text in enumerate(dict.fromkeys(there))}
@@ -117,8 +117,8 @@ def _as_numbers(found: list[Any], source: str) -> NDArray[Any]:
         again = min(set(range(numbers.size)) - set(firsts.tolist()))
         same = found[numbers.tolist().index(numbers[again])]
         raise ValueError(
-            f"{source} has the labels {same!r:.60} and {found[again]!r:.60}, which are one number: "
-            "spell them alike, or with a letter if they are two codes"
+            f"{source} has the labels {same!r:.60} and {found[again]!r:.60}, which are the same "
+            "number: spell them alike, or add a letter if they are different codes"
         )
     return numbers
 
@@ -131,8 +131,8 @@ def match_labels(labels: NDArray[Any], classes: list[Any], source: str) -> NDArr
     unknown = np.flatnonzero(codes < 0)
     if unknown.size:
         raise ValueError(
-            f"{source}: row {unknown[0] + 1} has the label {labels[unknown[0]].item()!r}, which "
-            f"the model does not know; its classes are {listed(classes, 8)}"
+            f"{source}: the label {labels[unknown[0]].item()!r} in row {unknown[0] + 1} is not a "
+            f"class of the model; its classes are {listed(classes, 8)}"
         )
     return codes
 
@@ -145,7 +145,7 @@ def keyed_by_label(stated: Any, classes: list[Any], source: str) -> Any:
     for text, value in stated.items():
         same = [label for label in classes if _same(np.array([label]), text)[0]]
         if not same:
-            raise ValueError(f"{text!r} is no label of {source}: {listed(classes, 8)}")
+            raise ValueError(f"{source} has no label {text!r}; its labels are {listed(classes, 8)}")
         found[same[0]] = value
     return found
 

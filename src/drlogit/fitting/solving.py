@@ -1,7 +1,6 @@
 """The two entry points: :func:`solve` for (P), :func:`solve_subproblem` for fixed λ.
 
-This is the only place that looks a solver up by name, and the place where whatever a solver
-returns is certified once more before anybody sees it.
+Solvers are looked up by name here, and whatever a solver returns is certified here.
 """
 
 from __future__ import annotations
@@ -44,8 +43,8 @@ SUBPROBLEM_SOLVERS = {
     "lp-admm": ("..paper.lp_admm", "lp_admm"),
     "linearized-admm": ("..paper.lp_admm", "linearized_admm"),
     "standard-admm": ("..paper.standard_admm", "standard_admm"),
-    "pdhg": ("..paper.pdhg", "pdhg"),
-    "subgradient": ("..paper.subgradient", "subgradient"),
+    "pdhg": ("..paper.gradient_methods", "pdhg"),
+    "subgradient": ("..paper.gradient_methods", "subgradient"),
     "conic": ("..paper.conic", "conic"),
 }
 
@@ -81,66 +80,73 @@ def solve(
     Parameters
     ----------
     X : array, sparse matrix or data frame of shape (n_samples, n_features)
-        Features.  Float arrays and canonical CSR matrices are used without a copy.  What does
-        not fit in memory may be a ``np.memmap`` of floats, or a Dask array or data frame;
-        ``flip_share`` is with Dask a Dask array.
+        Features.  Float arrays and canonical CSR matrices are used without a copy.  Data that do
+        not fit in memory may be a ``np.memmap`` of floats, or a Dask array or data frame.  With
+        Dask, ``flip_share`` is a Dask array.
     y : array of shape (n_samples,)
-        Labels.  Of two kinds, the one that sorts last is the positive class; with more, one softmax
-        is fitted to all of them (:mod:`drlogit.problem.classes`), and ``coef`` has a row for each.
+        Labels.  Of two classes, the one that sorts last is the positive class.  More classes are
+        one softmax (:mod:`drlogit.problem.classes`), and ``coef`` has a row for each.
     epsilon : float
         Radius of the Wasserstein ball, at least 0 (0: plain logistic regression).
     kappa : float, dict, array of shape (n_samples,) or matrix
-        Cost of flipping a label, positive; ``inf`` if labels are beyond doubt.  The
-        adversary can flip at most a share ``epsilon / kappa`` of the labels.  By label, as
-        ``{"good": 5.0, "bad": inf}`` or a matrix whose rows are the observed labels, or one for
-        each sample, whatever its label becomes; 0 for labels that are unknown.
+        Cost of flipping a label, positive.  The adversary can flip at most a share
+        ``epsilon / kappa`` of the labels.  ``inf`` means that labels are correct, 0 that they are
+        unknown.  The cost may depend on the recorded label, as ``{"good": 5.0, "bad": inf}`` or as
+        a matrix with a row for each recorded label, or on the sample, as an array.
     norm : {"l1", "l2", "linf"}
         Transport norm on the features.  ``"l1"`` bounds ``max|β_j|`` by λ, ``"linf"`` bounds
         ``Σ|β_j|``.
     fit_intercept : bool
         Whether to fit an (unpenalised) intercept.
     feature_costs : array of shape (n_features,), optional
-        How hard each feature is to move; ``inf`` for features that cannot move, whose
-        coefficients are not penalised.
+        Cost of moving each feature by one.  A feature with cost ``inf`` cannot move, and its
+        coefficient is not penalised.
     categories : list of lists of columns, optional
-        Groups of one-hot columns, by position or, for a data frame, by name.  Each row has one 1
-        in a group, or none where that occurs: then "none" is a category too.  The adversary may
-        only change one category into another, at the common ``feature_costs`` of the columns.
+        Groups of one-hot columns, by position or, for a data frame, by name.  Each row has at most
+        one 1 in a group; if a row has none, "none" is also a category.  The adversary may only
+        change one category into another, at the common ``feature_costs`` of the columns.
     bounds : pair (lower, upper), optional
-        Ends of what each feature can be: numbers, or one per feature, infinite for none.  A feature
-        between two bounds costs ``feature_costs`` times its move, added to the norm of the others;
-        whole numbers in a range are covered exactly.  A bound on one side only changes nothing.
-        Columns in ``categories`` have no bounds.
+        Range of each feature: two numbers, or two arrays with one number per feature, infinite for
+        none.  Moving a bounded feature costs ``feature_costs`` times the move, added to the norm of
+        the others; whole numbers in a range are covered exactly.  A bound on one side only changes
+        nothing.  Columns in ``categories`` have no bounds.
     sample_weight : array of shape (n_samples,), optional
         Non-negative weights.  Only their proportions matter, so ε keeps its meaning.
     solver : str
         ``"auto"`` or the name of a solver of the joint problem.
     tol : float
-        Wanted duality gap, absolute, in nats of log-loss; the same for every solver.
+        Largest duality gap, absolute, in nats of log-loss; the same for every solver.
     max_iter : int, optional
-        Limit on iterations; None for the solver's own.
+        Largest number of iterations; None for the default of the solver.
     max_time : float, optional
-        Limit in seconds, counted from the call and looked at between iterations; None for none.
-        The best certified point so far is returned, and the status says so.
+        Time limit in seconds, checked between iterations.  The best certified point so far is
+        returned, and the status says so.
     start : Result, optional
-        An earlier result to start from, for these or other samples, radii, costs or norms.
+        An earlier result to start from; samples, radius, costs and norm may differ.
     callback : callable, optional
         Called with an :class:`~drlogit.problem.result.Iterate` per iteration; True stops the run.
     verbose : int
-        Print a line per iteration if positive, and before a long fit what it will take.
+        If positive, print a line per iteration and, before a long fit, a forecast.
     n_jobs : int, optional
-        Threads, each of which works on its share of the samples; -1 for as many as there are
-        cores.  None for as many as pay: one per half a million entries of X, and no more than
-        cores or ``OMP_NUM_THREADS``.
+        Number of threads, each with a share of the samples; -1 for all cores.  None uses one thread
+        per half a million entries of X, but no more than cores or ``OMP_NUM_THREADS``.
     **solver_options
-        Passed on to the solver; unknown ones raise ``TypeError``.
+        Options of the solver; unknown ones raise ``TypeError``.
 
     Returns
     -------
     Result
-        Coefficients, objective, certified lower bound, gap, and how it ended.  Running out of
-        iterations or time is not an error, and neither is an interrupt (Ctrl-C) in the main thread:
-        the best point so far is returned and the status says so.  A second interrupt aborts.
+        Coefficients, objective, certified lower bound, gap and status.  Running out of iterations
+        or time, or an interrupt (Ctrl-C) in the main thread, is not an error: the best point so far
+        is returned, and the status says so.  A second interrupt aborts.
+
+    Examples
+    --------
+    >>> import drlogit
+    >>> X, y = drlogit.datasets.make_synthetic(200, 5, random_state=0)
+    >>> result = drlogit.solve(X, y, epsilon=0.05, kappa=1.0)
+    >>> result.coef.shape, result.gap <= 1e-6
+    ((5,), True)
     """
     stop = Stop(max_time, keeps=True)
     call = _Call(solver, tol, max_iter, start, callback, verbose, solver_options, stop)
@@ -167,12 +173,11 @@ def solve_problem(
     judged: bool = True,
     **solver_options: Any,
 ) -> Result:
-    """Do what :func:`solve` does, for a problem that is built already.
+    """Do what :func:`solve` does, for a problem that has been built.
 
-    With :meth:`Problem.with_radius` the checks of the data are paid once for many fits.  Unless
-    they are ``judged``, fits that only serve to choose something, and that nobody sees, are taken
-    at the bound of the solver's own sums, without a dual point: the certificate of a small table
-    takes as long as its fit.
+    With :meth:`Problem.with_radius` the data are checked once for many fits.  ``judged=False``
+    (used in cross-validation) reports the solver's own gap and skips the certificate, which takes
+    as long as the fit of a small table.
     """
     stop = stop or Stop()
     call = _Call(solver, tol, max_iter, start, callback, verbose, solver_options, stop, judged)

@@ -26,33 +26,27 @@ from .ball_qp import (
     Quadratic,
     active_set_cg,
     ball_least_squares,
+    coordinate_anderson,
     coordinate_minimization,
     coordinate_newton,
     projected_gradient,
-    secular_equation,
-)  # fmt: skip
+)
 from .first_order import (
     FrameworkResult,
     ResidualRuleWarning,
     Subproblem,
     framework,
     golden_section,
-)  # fmt: skip
-from .iterators import (
-    PaperIterate,
-    averages,
-    linearized_admm_steps,
-    lp_admm_steps,
-    pdhg_steps,
-    standard_admm_steps,
-    subgradient_steps,
-)  # fmt: skip
-from .standard_admm import semismooth_newton
+)
+from .gradient_methods import pdhg_steps, subgradient_steps
+from .iterates import PaperIterate, averages
+from .lp_admm import linearized_admm_steps, lp_admm_steps
+from .standard_admm import semismooth_newton, standard_admm_steps
 
 __all__ = [
     "INNER_SOLVERS", "FrameworkResult", "NormBall", "PaperIterate", "Quadratic",
     "ResidualRuleWarning", "Subproblem", "active_set_cg", "averages", "ball_least_squares",
-    "coordinate_minimization", "coordinate_newton", "framework", "golden_section",
-    "linearized_admm_steps", "lp_admm_steps", "pdhg_steps", "projected_gradient",
-    "secular_equation", "semismooth_newton", "standard_admm_steps", "subgradient_steps",
+    "coordinate_anderson", "coordinate_minimization", "coordinate_newton", "framework",
+    "golden_section", "linearized_admm_steps", "lp_admm_steps", "pdhg_steps", "projected_gradient",
+    "semismooth_newton", "standard_admm_steps", "subgradient_steps",
 ]  # fmt: skip

@@ -24,8 +24,9 @@ norm ball for ``ball_qp``.  Neither step copies or scales the data.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.linalg import eigh
@@ -50,6 +51,10 @@ PROVEN_PENALTY = (math.sqrt(3.0) + 1.0) * LIPSCHITZ
 #: Inner gap relative to the square of the last residual: with the matrix H an error that the
 #: iteration dwarfs; without it, where inner steps are what takes the time, a tenth of its progress.
 _INNER_SHARE, _MATRIX_FREE_SHARE = 1e-4, 0.1
+
+
+#: ``"zeros"``, ``"ones"`` (as in the released code), ``"random"``, or ``(x⁰, y⁰, w⁰)``.
+PaperStart: TypeAlias = str | tuple[Any, Any, Any]
 
 
 class AdmmStart(NamedTuple):
@@ -87,13 +92,23 @@ def _warm_state(block: Block, a: FloatArray, beta: FloatArray) -> tuple[Any, tup
     return (u, flip_probability(u) - a), ()
 
 
-def given_point(
-    problem: Problem, start: tuple[Any, Any, Any], rho: float | None = None
+def starting_point(
+    problem: Problem, start: PaperStart, random_state: Any, rho: float | None
 ) -> AdmmStart:
-    """From ``(x⁰, y⁰, w⁰)`` in the paper's letters; ``rho`` in the units of the paper."""
+    """From ``(x⁰, y⁰, w⁰)`` in the paper's letters, by name or as given."""
     rows = problem.rows
     sizes = (problem.costs.size, rows.n_samples, rows.n_samples)
-    x, y, w = (np.asarray(part, dtype=np.float64) for part in start)
+    if isinstance(start, str):
+        random = np.random.default_rng(random_state)
+        makers: dict[str, Callable[[int], FloatArray]] = {
+            "zeros": np.zeros, "ones": np.ones, "random": random.standard_normal
+        }  # fmt: skip
+        if start not in makers:
+            names = ", ".join(map(repr, makers))
+            raise ValueError(f"start must be one of {names} or (x0, y0, w0), got {start!r}")
+        x, y, w = (makers[start](size) for size in sizes)
+    else:
+        x, y, w = (np.asarray(part, dtype=np.float64) for part in start)
     found = tuple(part.shape for part in (x, y, w))
     if found != tuple((size,) for size in sizes):
         raise ValueError(
@@ -108,6 +123,13 @@ def given_point(
 def _given_state(block: Block, pair: tuple[FloatArray, FloatArray]) -> tuple[Any, tuple[()]]:
     y, w = pair
     return (y, np.divide(w, block.weights, out=np.zeros_like(w), where=block.weights > 0.0)), ()
+
+
+def published_inner(inner: str | InnerSolver, problem: Problem) -> str | InnerSolver:
+    """``"auto"`` as in the paper's experiments: active-set CG, or Algorithm 5 for other norms."""
+    if inner != "auto":
+        return inner
+    return "active-set-cg" if problem.norm.name == "l1" else "projected-gradient"
 
 
 def in_weights(problem: Problem, penalty: float | None) -> float | None:

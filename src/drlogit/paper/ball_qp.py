@@ -13,26 +13,19 @@ The paper's three solvers (its Appendix B; the first and the third for the box o
     ``projected_gradient``       Algorithm 5, any norm: for well-conditioned H
     ``active_set_cg``            Algorithm 6 (Cheng et al. 2014): for ill-conditioned H
 
-Two more that the paper does not have:
-
-    ``coordinate_newton``        box: sweeps over coordinates, and Newton steps on the face between
-    ``secular_equation``         Euclidean ball: eigenvectors once, then a root in one variable
-
-Algorithms 5 and 6 need products ``Hθ`` only, and coordinate minimisation the columns of the data,
-so these work for any number of columns.  The other two need the matrix.
+Two more for the box that the paper does not have: ``coordinate_newton`` takes Newton steps on the
+face between sweeps, and needs the matrix H; ``coordinate_anderson`` extrapolates after every ten
+sweeps.  Algorithms 5 and 6 need products ``Hθ`` only, and sweeps the columns of the data, so these
+work for any number of columns.
 
 ``auto`` takes ``coordinate_newton`` for the box where the matrix is at hand.  Sweeps are compiled,
 do not depend on the units of the columns, and find the face that θ is on.  They are slow to reach
 the minimum of a face where columns are collinear; a Newton step goes there at once, and its factor
 is mostly at hand because faces seldom change between β-steps (a4a and w2a by LP-ADMM to 1e-5: 0.2
 and 0.6 s; sweeps alone 0.8 and 4.6 s; Algorithm 6, 2.5 and 10 s).  Without the matrix it takes
-sweeps, as the paper recommends for many columns.
-
-Deviations from the listings: Algorithm 5 takes the gradient at the extrapolated point and the step
-``1/λ_max(H)`` (the listing has the gradient at ``x^k`` and ``1/λ_max(A)``), and drops its momentum
-when that points uphill (O'Donoghue and Candès 2015), without which it is not linear.  Algorithm 6
-goes to the first bound only when projecting the whole step would raise the objective, and to the
-far bound along directions without curvature, where the listing divides by zero.
+``coordinate_anderson``: on farm-ads (54,877 columns) 100 sweeps leave a gap of 6e-3 of a typical
+β-step, with extrapolation 5e-4.  200 conjugate gradients leave 0.2: nearly all coordinates are off
+their bounds, and the gap is the sum of all errors of the gradient.
 """
 
 from __future__ import annotations
@@ -45,7 +38,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, eigh
+from scipy.linalg import cho_factor, cho_solve, eigvalsh
 from scipy.sparse import csc_array, issparse
 from scipy.sparse.linalg import LinearOperator, eigsh
 
@@ -98,19 +91,15 @@ class Quadratic:
 
     def product(self, theta: FloatArray) -> FloatArray:
         """``Hθ``."""
-        if self.apply is not None:
-            return self.apply(theta)
-        return np.asarray(self.dense @ theta)
+        return np.asarray(self.dense @ theta if self.apply is None else self.apply(theta))
+
+    def gradient(self, theta: FloatArray, c: FloatArray) -> FloatArray:
+        """``Hθ - c``."""
+        return self.product(theta) - c
 
     def max_steps(self, tol: float) -> int:
         """Limit on the steps of a solver; exact ones (``tol`` 0) are not cut short."""
         return _MAX_STEPS if self.matrix is not None or tol == 0.0 else _MAX_PASSES
-
-    @cached_property
-    def columns(self) -> Columns:
-        """H by columns of the data."""
-        assert self.make_columns is not None, "without a matrix there are columns"
-        return self.make_columns()
 
     @property
     def dense(self) -> FloatArray:
@@ -119,9 +108,30 @@ class Quadratic:
             raise ValueError("this inner solver needs the matrix H, but only products are at hand")
         return self.matrix
 
-    def gradient(self, theta: FloatArray, c: FloatArray) -> FloatArray:
-        """``Hθ - c``."""
-        return self.product(theta) - c
+    @cached_property
+    def columns(self) -> Columns:
+        """H by columns of the data."""
+        assert self.make_columns is not None, "without a matrix there are columns"
+        return self.make_columns()
+
+    @cached_property
+    def diagonal(self) -> FloatArray:
+        """The diagonal of H."""
+        return self.columns.diagonal if self.matrix is None else np.diagonal(self.matrix)
+
+    def sweep(
+        self, theta: FloatArray, gradient: FloatArray, c: FloatArray, radius: float, tol: float,
+        count: int,
+    ) -> int:  # fmt: skip
+        """Sweeps over the coordinates of ``theta``, in place, at most ``count``; their number."""
+        if self.matrix is not None:
+            matrix = np.ascontiguousarray(self.matrix)
+            return int(sweep(matrix, gradient, theta, radius, tol, count))
+        A, left, right, diagonal = self.columns
+        return int(sweep_columns(
+            A.data, A.indices, A.indptr, left, right, diagonal, c, radius, tol, count,
+            theta, A @ theta, right.T @ theta,
+        ))  # fmt: skip
 
     def newton_step(self, gradient: FloatArray, free: BoolArray) -> FloatArray:
         """To the minimum over the free coordinates; ``LinAlgError`` where rounding hides it."""
@@ -135,16 +145,10 @@ class Quadratic:
         return step
 
     @cached_property
-    def eigen(self) -> tuple[FloatArray, FloatArray]:
-        """Eigenvalues, negative rounding removed, and eigenvectors of H."""
-        values, vectors = eigh(self.dense)
-        return np.maximum(values, 0.0), vectors
-
-    @cached_property
     def largest_eigenvalue(self) -> float:
         """``λ_max(H)``, positive and rounded up."""
         if self.matrix is not None:
-            top = 1.0001 * float(self.eigen[0].max(initial=0.0))
+            top = 1.0001 * float(eigvalsh(self.matrix).max(initial=0.0))
         else:
             # Lanczos approaches λ_max from below; its error is at most the residual, 1 %.
             operator = LinearOperator((self.size, self.size), matvec=self.product, dtype=np.float64)
@@ -207,20 +211,7 @@ def coordinate_minimization(
     H: Quadratic, c: FloatArray, ball: NormBall, start: FloatArray, tol: float
 ) -> FloatArray:
     """Cyclic exact minimisation over one coordinate at a time, for the box (Hsieh et al. 2008)."""
-    if H.matrix is not None:
-        return _sweeps(H, c, ball, start, tol, newton=False)
-    theta = ball.project(start)
-    A, left, right, diagonal = H.columns
-    hidden = 4.0 * _EPS * _size(c / np.where(diagonal > 0.0, diagonal, math.inf))
-    k, change = 0, math.inf
-    while k < H.max_steps(tol) and change > hidden and ball.gap(H.gradient(theta, c), theta) > tol:
-        before = theta.copy()
-        k += sweep_columns(
-            A.data, A.indices, A.indptr, left, right, diagonal, c, ball.radius, tol, 10,
-            theta, A @ theta, right.T @ theta,
-        )  # fmt: skip
-        change = _size(theta - before)
-    return theta
+    return _sweeps(H, c, ball, start, tol, newton=False)
 
 
 def coordinate_newton(
@@ -238,19 +229,17 @@ def _sweeps(
 ) -> FloatArray:
     theta = ball.project(start)
     gradient = H.gradient(theta, c)
-    matrix, diagonal = np.ascontiguousarray(H.dense), np.diagonal(H.dense)
-    curved = diagonal > 0.0
+    curved = H.diagonal > 0.0
     # Coordinates that change by less than this change by rounding.
-    hidden = 4.0 * _EPS * _size(c[curved] / diagonal[curved])
-    k, change = 0, math.inf
-    while k < _MAX_STEPS and ball.gap(gradient, theta) > tol and change > hidden:
-        # Ten sweeps at a time; the gradient is then formed afresh, which removes its drift.
+    hidden = 4.0 * _EPS * _size(c[curved] / H.diagonal[curved])
+    limit, k, change = H.max_steps(tol), 0, math.inf
+    while k < limit and change > hidden and ball.gap(gradient, theta) > tol:
         before = theta.copy()
-        k += sweep(matrix, gradient, theta, ball.radius, tol, 10)
-        gradient = H.gradient(theta, c)
+        k += H.sweep(theta, gradient, c, ball.radius, tol, 10)
+        gradient = H.gradient(theta, c)  # formed afresh, which removes its drift
         free = (np.abs(theta) < ball.radius) & curved
         blocked = newton and ball.gap(gradient, theta) > tol
-        while blocked and k < _MAX_STEPS:
+        while blocked and k < limit:
             # Go to the minimum of the face, which loses the coordinates that meet their bounds.
             k += 100
             with suppress(np.linalg.LinAlgError):
@@ -259,6 +248,38 @@ def _sweeps(
             last, free = free, free & (np.abs(theta) < (1.0 - 1e-12) * ball.radius)
             blocked = not np.array_equal(free, last)
         change = _size(theta - before)
+    return theta
+
+
+def coordinate_anderson(
+    H: Quadratic, c: FloatArray, ball: NormBall, start: FloatArray, tol: float
+) -> FloatArray:
+    """Coordinate minimisation with an extrapolation after every ten sweeps (Anderson's method).
+
+    The extrapolated point is the affine combination of the last five points whose moves nearly
+    cancel (Bertrand and Massias 2021).  It counts only where it lowers the objective.
+    """
+    theta = ball.project(start)
+    gradient = H.gradient(theta, c)
+    limit, k = H.max_steps(tol), 0
+    while k < limit and ball.gap(gradient, theta) > tol:
+        points = [theta.copy()]
+        for _ in range(5):
+            k += H.sweep(theta, gradient, c, ball.radius, tol, 2)
+            points.append(theta.copy())
+        gradient = H.gradient(theta, c)
+        moves = np.diff(points, axis=0)
+        largest = _size(moves)
+        if largest <= _EPS * _size(theta):
+            break
+        moves /= largest
+        products = moves @ moves.T
+        products[np.diag_indices(5)] += 1e-10 * np.trace(products)
+        shares = np.linalg.solve(products, np.ones(5))
+        extrapolated = ball.project((shares / shares.sum()) @ points[1:])
+        slope = H.gradient(extrapolated, c)
+        if float(extrapolated @ (slope - c)) < float(theta @ (gradient - c)):
+            theta, gradient = extrapolated, slope
     return theta
 
 
@@ -313,48 +334,22 @@ def _moved(
     return moved, slope
 
 
-def secular_equation(
-    H: Quadratic, c: FloatArray, ball: NormBall, start: FloatArray, tol: float
-) -> FloatArray:
-    """Euclidean ball: ``θ = (H + τI)⁻¹c`` with ``τ ≥ 0`` and ``‖θ‖ = r`` unless ``τ = 0``.
-
-    In the eigenvectors of H this is a root of ``1/‖θ(τ)‖ - 1/r``, nearly linear in τ, so
-    that Newton's method from the left needs a few steps (Moré and Sorensen 1983).
-    """
-    values, vectors = H.eigen
-    projections = vectors.T @ c
-    radius = ball.radius
-    # Where H has no curvature, c has no component but rounding.
-    flat = values <= 1e-13 * max(float(values[-1]), np.finfo(float).tiny)
-    tau = 0.0
-    inverse = np.where(flat, 0.0, 1.0 / np.where(flat, 1.0, values))
-    theta = inverse * projections
-    for _ in range(_MAX_STEPS):
-        length = float(np.linalg.norm(theta))
-        if length <= radius * (1.0 + 1e-15):
-            break
-        slope = float(theta @ (inverse * theta)) / length**2  # -d log‖θ‖ / dτ
-        tau += (length / radius - 1.0) / slope
-        inverse = np.where(flat, 0.0, 1.0 / (np.where(flat, 1.0, values) + tau))
-        theta = inverse * projections
-    return ball.project(vectors @ theta)
-
-
 #: The inner solvers by transport norm.  ``auto`` means the first, or the first of
 #: :data:`MATRIX_FREE` where there is no matrix.
 INNER_SOLVERS: dict[str, dict[str, InnerSolver]] = {
     "l1": {
         "coordinate-newton": coordinate_newton,
         "coordinate": coordinate_minimization,
+        "coordinate-anderson": coordinate_anderson,
         "active-set-cg": active_set_cg,
         "projected-gradient": projected_gradient,
     },
-    "l2": {"secular": secular_equation, "projected-gradient": projected_gradient},
+    "l2": {"projected-gradient": projected_gradient},
     "linf": {"projected-gradient": projected_gradient},
 }
 
-#: The inner solvers that do not need the matrix H.
-MATRIX_FREE = ("coordinate", "active-set-cg", "projected-gradient")
+#: The inner solvers that do not need the matrix H, the best first.
+MATRIX_FREE = ("coordinate-anderson", "coordinate", "active-set-cg", "projected-gradient")
 
 
 def get_inner_solver(inner: str | InnerSolver, norm: Norm, *, matrix_free: bool) -> InnerSolver:
@@ -362,7 +357,7 @@ def get_inner_solver(inner: str | InnerSolver, norm: Norm, *, matrix_free: bool)
     if callable(inner):
         return inner
     solvers = INNER_SOLVERS[norm.name]
-    known = [name for name in solvers if name in MATRIX_FREE or not matrix_free]
+    known = [name for name in (MATRIX_FREE if matrix_free else solvers) if name in solvers]
     if inner != "auto" and inner not in known:
         names = ", ".join(map(repr, ("auto", *known)))
         where = " and this many columns" if matrix_free and inner in solvers else ""
@@ -385,22 +380,10 @@ def ball_least_squares(
 ) -> FloatArray:
     """Problem (C): minimise ``½‖Ax - b‖₂²`` subject to ``‖x‖_* ≤ λ``.
 
-    Parameters
-    ----------
-    A : array or sparse matrix
-        The matrix.  ``AᵀA`` is formed up to 5,000 columns.
-    b : array
-        The target.
-    lam : float
-        Radius λ of the ball.
-    norm : {"l1", "l2", "linf"}
-        Transport norm: ``"l1"`` is the box ``|x_j| ≤ λ`` of the paper.
-    inner : str or callable
-        A name in :data:`INNER_SOLVERS`, or a function ``inner(H, c, ball, start, tol)``.
-    start : array, optional
-        x¹; None for zero.
-    tol : float
-        Duality gap at which to stop; 0 for rounding.
+    ``norm`` is the transport norm: ``"l1"`` is the box ``|x_j| ≤ λ`` of the paper.  ``inner`` is a
+    name in :data:`INNER_SOLVERS` or a function ``inner(H, c, ball, start, tol)``; ``start`` is x¹,
+    None for zero; ``tol`` is the duality gap at which to stop, 0 for rounding.  ``AᵀA`` is formed
+    up to 5,000 columns.
     """
     columns, transport = int(A.shape[1]), get_norm(norm)
     none = np.zeros((columns, 0))

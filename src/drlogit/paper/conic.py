@@ -27,7 +27,7 @@ from ..problem.problem import Problem
 from ..problem.result import Monitor, Result, Solution, Status
 from ..rows.arrays import FloatArray, Matrix
 from ..rows.matrix import density
-from .scaled_ball import ScaledBall
+from .gradient_methods import ScaledBall
 
 #: Rows that share one copy of β, where more than half of the entries are stored.  Between N = 3300
 #: and 3400 the factor of a dense problem without copies grows fivefold: as it seems, Clarabel's
@@ -48,35 +48,14 @@ _DUAL_NORMS: dict[str, Any] = {"l1": "inf", "l2": 2, "linf": 1}
 
 
 def conic(
-    problem: Problem,
-    *,
-    lam: float | None = None,
-    tol: float,
-    monitor: Monitor,
-    max_iter: int | None = None,
-    start: Result | None = None,
-) -> Solution:
+    problem: Problem, *, lam: float | None = None, tol: float, monitor: Monitor,
+    max_iter: int | None = None, start: Result | None = None,
+) -> Solution:  # fmt: skip
     """Solve (A) jointly in β, b and λ with Clarabel, or (B) at a given ``lam``.
 
-    Parameters
-    ----------
-    problem : Problem
-        Any instance of (P) whose rows are in the memory of this process.
-    lam : float, optional
-        λ, where it is fixed.
-    tol : float
-        Wanted duality gap; Clarabel is asked for far less.
-    monitor : Monitor
-        Told once, at the end: Clarabel does not show its iterates.
-    max_iter : int, optional
-        Limit on Clarabel's iterations; None for Clarabel's own.
-    start : Result, optional
-        Not used: Clarabel's interior point cannot start from a given point.
-
-    Returns
-    -------
-    Solution
-        With the flip shares from Clarabel's multipliers.
+    The rows must be in the memory of this process.  ``monitor`` is told once, at the end: Clarabel
+    does not show its iterates.  ``start`` is not used: its interior point cannot start from a given
+    point.  The flip shares of the solution are those of Clarabel's multipliers.
     """
     cp = _import_cvxpy()
     Z, weights = signed_rows(problem)
@@ -129,14 +108,9 @@ class _Model(NamedTuple):
 
     @classmethod
     def build(
-        cls,
-        cp: Any,
-        problem: Problem,
-        Z: Matrix,
-        weights: FloatArray,
-        kappas: FloatArray,
+        cls, cp: Any, problem: Problem, Z: Matrix, weights: FloatArray, kappas: FloatArray,
         lam: float | None,
-    ) -> _Model:
+    ) -> _Model:  # fmt: skip
         """Write the problem down in units that suit the solver.
 
         Clarabel's own scaling is bounded, and its tolerances know only one unit.  So columns

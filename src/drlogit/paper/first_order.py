@@ -13,16 +13,10 @@ warning states the gap where it is too large.
 *Sound*: LP-ADMM with a balanced penalty, a search on the derivative of q, and the certified gap as
 the stop (``lambda_search``).
 
-Deviations of the published variant from the listings:
-
-* Algorithm 2 lists four subproblems per step.  The values at the ends are never used.  One of the
-  two interior points is an interior point of the next step too, so ``reuse`` solves one new
-  subproblem per step, as the released code does.  This requires the exact golden ratio for the
-  listed r = 0.618; without ``reuse`` r is 0.618 and both are solved.
-* The listings leave "converge" and the start open.  The bracket ends at 1e-6 as in the released
-  code; the start is zero.
-* Safeguards: ρ stops growing at 1e12/N and the subproblem ends there; a subproblem also ends at
-  ``max_iter``.  In both cases its value is that of β alone, because μ need not be close to Zβ.
+The listings leave "converge" and the start open: the bracket ends at 1e-6 as in the released code,
+and the start is zero.  Safeguards: ρ stops growing at 1e12/N and the subproblem ends there; a
+subproblem also ends at ``max_iter``.  In both cases its value is that of β alone, because μ need
+not be close to Zβ.
 """
 
 from __future__ import annotations
@@ -34,27 +28,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..dual.certify import Certificate, certify
 from ..engine.pair import interior_point
 from ..problem.problem import Problem
 from ..problem.result import Monitor, Result, Status
 from ..rows.arrays import FloatArray
 from ..rows.threads import one_blas_thread
-from .admm import AdmmStart, BetaStep, check_penalty
+from .admm import AdmmStart, BetaStep, PaperStart, check_penalty, published_inner, starting_point
 from .ball_qp import InnerSolver
 from .fixed_lambda import FixedLambdaStep, cut_of, point_to_certify
-from .iterators import (
-    PAPER_GAMMA,
-    PAPER_RHO,
-    PaperIterate,
-    PaperStart,
-    paper_iterate,
-    plain_problem,
-    published_inner,
-    starting_point,
-)
+from .iterates import PaperIterate, plain_problem
 from .lambda_search import lambda_search
-from .lp_admm import LARGEST_PENALTY, lp_admm_iteration
+from .lp_admm import LARGEST_PENALTY, PAPER_GAMMA, PAPER_RHO, lp_admm_iteration
 
 #: Proposition 3.1 as printed: λ* ≤ 0.2785/ε.
 _LAMBDA_CONSTANT = 0.2785
@@ -128,18 +115,11 @@ def framework(
     variant : {"published", "sound"}
         ``"published"``: growing ρ, the rule ``‖Ax - y‖ ≤ residual_tol``, golden section.
         ``"sound"``: balanced ρ, search on the derivative of q, until the gap is within ``tol``.
-    rho : float, optional
-        The penalty ρ₀; None for the paper's 0.001 (sound: 1/N).
-    gamma : float, optional
-        The growth γ ≥ 1 of ρ per iteration, 1 for a constant penalty; None for the paper's 1.05
-        (sound: a penalty that follows the residuals).
-    inner, inner_tol
-        Solver of the β-step (C) and its tolerance, as in :func:`lp_admm_steps`; in the sound
-        variant ``"auto"`` is the fastest.
-    start, random_state
-        ``"zeros"``, ``"ones"``, ``"random"`` or ``(x0, y0, w0)``, as in :func:`lp_admm_steps`.  The
-        published variant starts every subproblem there, from zeros if None; the sound one only the
-        first, from the null model if None.
+    rho, gamma, inner, inner_tol, start, random_state
+        As in :func:`lp_admm_steps`.  None stands for the paper's choice: ρ₀ = 0.001, γ = 1.05,
+        active-set CG, zeros.  In the sound variant it stands for ρ₀ = 1/N, a penalty that follows
+        the residuals, the fastest inner solver, and the null model.  The published variant begins
+        every subproblem at ``start``, the sound one only the first.
     residual_tol : float
         Published variant: a subproblem ends when ``‖Ax^k - y^k‖₂`` is at most this.
     bracket_tol : float
@@ -150,8 +130,7 @@ def framework(
     max_iter : int
         Limit on iterations of one subproblem (sound: of all together).
     tol : float
-        The gap up to which the result counts as optimal; a larger one gives a
-        :class:`ResidualRuleWarning`.
+        The gap up to which the result is optimal; above it there is a :class:`ResidualRuleWarning`.
     callback : callable, optional
         Called with a :class:`PaperIterate` after every iteration; True stops the run.
     keep_vectors : bool
@@ -178,7 +157,7 @@ def framework(
     problem = plain_problem(X, y, {"epsilon": epsilon, "kappa": kappa, **model})
     if problem.epsilon == 0.0:
         raise ValueError("epsilon must be > 0: at 0 there is no bound on λ to search within, got 0")
-    recorder = _Recorder(problem, callback, keep_vectors)
+    recorder = _Recorder(problem, callback, keep_vectors, time.perf_counter() - started)
     with one_blas_thread:
         if variant == "sound":
             first = None if start is None else starting_point(problem, start, random_state, rho)
@@ -189,17 +168,15 @@ def framework(
             recorder.stop_clock()
             found = certify(problem, solution.coefficients, point=solution.point, tol=tol)
             status = solution.status.judged(found.gap, tol)
-            return recorder.result(
-                solution.coefficients, found, status, started, info=solution.info
-            )
-        rho, gamma = rho or PAPER_RHO, gamma or PAPER_GAMMA
+            return recorder.result(solution.coefficients, found, status, solution.info)
         beta_step = BetaStep.build(problem, published_inner(inner, problem), inner_tol)
-        first = starting_point(problem, start or "zeros", random_state, rho)
-        run = _Published(problem, beta_step, first, gamma, residual_tol, max_iter, recorder)
+        first = starting_point(problem, start or "zeros", random_state, rho or PAPER_RHO)
+        run = _Published(recorder, beta_step, first, gamma or PAPER_GAMMA, residual_tol, max_iter)
         status = Status.OPTIMAL  # by its own rule; the certificate decides
         try:
-            upper = _LAMBDA_CONSTANT / problem.epsilon
-            golden_section(run.value, upper, tol=bracket_tol, reuse=reuse)
+            golden_section(
+                run.value, _LAMBDA_CONSTANT / problem.epsilon, tol=bracket_tol, reuse=reuse
+            )
         except _StoppedError:
             status = Status.STOPPED
         recorder.stop_clock()
@@ -209,9 +186,16 @@ def framework(
         status = Status.MAX_ITER
     status = status.judged(found.gap, tol)
     info = {"lambdas": [each.lam for each in runs], "lambda_search": "golden"}
-    result = recorder.result(run.best[1].beta, found, status, started, subproblems=runs, info=info)
+    result = recorder.result(run.best[1].beta, found, status, info, runs)
     if status is Status.UNPROVEN:
-        _warn(result, residual_tol)
+        warnings.warn(
+            f"the published rule ‖Ax - y‖ <= {residual_tol:g} ended at λ = {result.lam:.4g} with a "
+            f"worst-case loss of {result.objective:.6g}, which is {result.gap:.2g} above the "
+            f"certified lower bound {result.dual_objective:.6g}: a growing penalty makes the "
+            "residual small whether or not the point is optimal; variant='sound' stops on the gap",
+            ResidualRuleWarning,
+            stacklevel=2,
+        )
     return result
 
 
@@ -220,22 +204,11 @@ def golden_section(
 ) -> tuple[float, float]:
     """Algorithm 2: golden-section search for the minimum of q on [0, upper].
 
-    Parameters
-    ----------
-    q : callable
-        A convex function, ``LP-ADMM(λ)`` in the paper.
-    upper : float
-        λᵁ.
-    tol : float
-        Width of the bracket at which the search ends.
-    reuse : bool
-        Whether to take one interior point from the last step, so that a step needs one new value
-        of q; without, r is 0.618 as listed and a step needs two.
-
-    Returns
-    -------
-    tuple
-        The better of the last two interior points, and the value there.
+    Returns the better of the last two interior points, and the value there.  The search ends when
+    the bracket is at most ``tol`` wide.  With ``reuse`` one interior point is that of the last step
+    and a step needs one new value of q, as in the released code; this requires the exact golden
+    ratio.  Without, r is 0.618 as listed and a step needs two values.  The listing has four per
+    step, but those at the ends are never used.
     """
     r = _GOLDEN_RATIO if reuse else _LISTED_RATIO
     lam1, lam4 = 0.0, upper
@@ -260,6 +233,11 @@ class _StoppedError(Exception):
     """The callback asked to stop."""
 
 
+def _clock() -> FloatArray:
+    """Processor and wall time."""
+    return np.array([time.process_time(), time.perf_counter()])
+
+
 @dataclass(eq=False)
 class _Recorder:
     """Trace and callback; the clock stands still meanwhile."""
@@ -267,44 +245,39 @@ class _Recorder:
     problem: Problem
     callback: Callable[[PaperIterate], Any] | None
     keep_vectors: bool
+    setup_time: float
     iterates: list[PaperIterate] = field(default_factory=list)
-    seconds: tuple[float, float] = (0.0, 0.0)  # processor and wall, when the clock was stopped
-
-    def __post_init__(self) -> None:
-        self._started = time.process_time(), time.perf_counter()
-        self._aside = [0.0, 0.0]
+    started: FloatArray = field(default_factory=_clock)  # moves on while the clock stands still
+    seconds: FloatArray = field(init=False)
 
     def __call__(self, lam: float, step: FixedLambdaStep) -> bool:
-        """Record an iterate; True if the callback wants to stop."""
-        now = time.process_time(), time.perf_counter()
+        """Record an iterate; True if the callback asks to stop."""
+        now = _clock()
         known = self.iterates[-1] if self.iterates else None
         k = known.k + 1 if known is not None and known.lam == lam else 1
-        iterate = paper_iterate(self.problem, lam, k, step)
+        iterate = PaperIterate.of(self.problem, lam, k, step)
         kept = iterate if self.keep_vectors else replace(iterate, problem=None, step=None)
         self.iterates.append(kept)
         stop = self.callback is not None and self.callback(iterate) is True
-        self._aside[0] += time.process_time() - now[0]
-        self._aside[1] += time.perf_counter() - now[1]
+        self.started += _clock() - now
         return stop
 
     def stop_clock(self) -> None:
         """The search is over."""
-        now = time.process_time(), time.perf_counter()
-        cpu, wall = (t - s - a for t, s, a in zip(now, self._started, self._aside, strict=True))
-        self.seconds = cpu, wall
+        self.seconds = _clock() - self.started
 
     def result(
-        self, beta: FloatArray, found: Certificate, status: Status, started: float, *,
-        info: dict[str, Any], subproblems: tuple[Subproblem, ...] = (),
+        self, beta: FloatArray, found: Certificate, status: Status, info: dict[str, Any],
+        subproblems: tuple[Subproblem, ...] = (),
     ) -> FrameworkResult:  # fmt: skip
         """The result with its certificate and the trace."""
         coef, intercept = self.problem.split(beta)
+        processor, wall = map(float, self.seconds)
         return FrameworkResult(
             coef, intercept, found.lam, found.primal, found.dual, found.gap,
             found.dual_point(self.problem), status, len(self.iterates), "lp-admm",
-            self._started[1] - started, self.seconds[1], Monitor().trace,
-            {**info, "cpu_seconds": self.seconds[0]}, self.problem.ball, subproblems,
-            tuple(self.iterates),
+            self.setup_time, wall, Monitor().trace, {**info, "cpu_seconds": processor},
+            self.problem.ball, subproblems, tuple(self.iterates),
         )  # fmt: skip
 
 
@@ -312,20 +285,20 @@ class _Recorder:
 class _Published:
     """LP-ADMM at any λ by the published rules."""
 
-    problem: Problem
+    recorder: _Recorder
     beta_step: BetaStep
     first: AdmmStart
     gamma: float
     residual_tol: float
     max_iter: int
-    recorder: _Recorder
     subproblems: list[Subproblem] = field(default_factory=list)
     best: tuple[float, FixedLambdaStep] = field(init=False)  # λ and the last iterate there
 
     def value(self, lam: float) -> float:
         """``q(λ)`` by Algorithm 1."""
+        problem = self.recorder.problem
         steps = lp_admm_iteration(
-            self.problem, lam, self.first, self.beta_step, gamma=self.gamma, endless_growth=True
+            problem, lam, self.first, self.beta_step, gamma=self.gamma, endless_growth=True
         )
         for k, step in enumerate(steps, start=1):
             ended = ""
@@ -339,9 +312,9 @@ class _Published:
                 ended = "max_iter"
             if ended:
                 break
-        value = self.problem.epsilon * lam + self.recorder.iterates[-1].F
+        value = problem.epsilon * lam + self.recorder.iterates[-1].F
         if ended != "residual":
-            value = self.problem.objective(step.beta, lam)
+            value = problem.objective(step.beta, lam)
         if all(value < each.value for each in self.subproblems):
             self.best = lam, step
         self.subproblems.append(Subproblem(lam, value, k, step.residual, ended))
@@ -360,14 +333,3 @@ def _certificate(problem: Problem, lam: float, step: FixedLambdaStep, tol: float
         other = certify(problem, exact.coefficients, point=exact.point, tol=0.1 * tol)
         found = max(found, other, key=lambda each: each.dual)
     return Certificate(objective, min(found.dual, objective), lam, found.point)
-
-
-def _warn(result: FrameworkResult, residual_tol: float) -> None:
-    warnings.warn(
-        f"the published rule ‖Ax - y‖ <= {residual_tol:g} ended at λ = {result.lam:.4g} with a "
-        f"worst-case loss of {result.objective:.6g}, which is {result.gap:.2g} above the certified "
-        f"lower bound {result.dual_objective:.6g}: a growing penalty makes the residual small "
-        "whether or not the point is optimal; variant='sound' stops on the gap",
-        ResidualRuleWarning,
-        stacklevel=3,
-    )

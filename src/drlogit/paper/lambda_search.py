@@ -15,10 +15,8 @@ falling and a rising cut bound (P) from below where they meet, by the convex com
 dual points, which is feasible for (P).  A search ends when these certify (P), which may be long
 before λ itself is known as well.
 
-Deviations of ``golden`` from Algorithm 2: one new subproblem per step instead of four (the values
-at the ends are never used, and one interior point is the next step's), warm-started; a subproblem
-ends where the bracket excludes its λ; the search ends with the gap, not with the bracket.  The
-published search is in ``framework``.
+``golden`` takes one new subproblem per step, warm-started.  It ends where the bracket excludes its
+λ, and the search ends with the gap, not the bracket.  The published search is in ``first_order``.
 """
 
 from __future__ import annotations
@@ -35,18 +33,10 @@ from ..problem.problem import Problem
 from ..problem.result import Monitor, Result, Solution, Status
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
-from ..rows.interface import State
 from . import fixed_lambda
 from .admm import AdmmStart, BetaStep, check_penalty, first_point, in_weights
 from .ball_qp import InnerSolver
-from .fixed_lambda import (
-    CHECK_EVERY,
-    Cut,
-    FixedLambdaStep,
-    cut_of,
-    next_check,
-    point_to_certify,
-)
+from .fixed_lambda import CHECK_EVERY, Cut, FixedLambdaStep, cut_of, next_check, point_to_certify
 from .lp_admm import lp_admm_iteration
 
 #: The derivative search leaves a subproblem when its own gap is this share of what is unknown about
@@ -67,40 +57,17 @@ _NARROW = 1e-14
 
 
 def lambda_search(
-    problem: Problem,
-    *,
-    tol: float,
-    monitor: Monitor,
-    max_iter: int = 100_000,
-    start: Result | AdmmStart | None = None,
-    lambda_search: str = "derivative",
-    rho: float | None = None,
-    gamma: float | None = None,
-    inner: str | InnerSolver = "auto",
-    inner_tol: float | None = None,
-    observe: Observer | None = None,
-) -> Solution:
-    """Solve (P) by LP-ADMM and a search over λ.
+    problem: Problem, *, tol: float, monitor: Monitor, max_iter: int = 100_000,
+    start: Result | AdmmStart | None = None, lambda_search: str = "derivative",
+    rho: float | None = None, gamma: float | None = None, inner: str | InnerSolver = "auto",
+    inner_tol: float | None = None, observe: Observer | None = None,
+) -> Solution:  # fmt: skip
+    """Solve (P) by LP-ADMM and a search over λ until the gap is within ``tol``.
 
-    Parameters
-    ----------
-    problem : Problem
-        Any instance of (P), on any kind of rows.
-    tol : float
-        Wanted duality gap of (P).
-    monitor : Monitor
-        Receives the iterations.
-    max_iter : int
-        Limit on LP-ADMM iterations, all subproblems together.
-    start : Result, optional
-        Where to start from.
-    lambda_search : {"derivative", "golden"}
-        Root of q', or golden-section search (Algorithm 2).
-    rho, gamma, inner, inner_tol
-        As in :func:`~drlogit.paper.lp_admm.lp_admm`; with ``gamma``, ρ starts afresh at
-        each λ.
-    observe : callable, optional
-        Called with λ and every LP-ADMM iterate; True stops the run.
+    ``max_iter`` limits the LP-ADMM iterations of all subproblems together.  ``lambda_search`` is
+    ``"derivative"`` for a root of q' or ``"golden"`` for Algorithm 2.  The other options are those
+    of :func:`~drlogit.paper.lp_admm.lp_admm`; with ``gamma``, ρ starts afresh at each λ.
+    ``observe`` is called with λ and every iterate; True stops the run.
     """
     if lambda_search not in _SEARCHES:
         known = ", ".join(map(repr, _SEARCHES))
@@ -234,29 +201,26 @@ class LambdaSearch:
             self.falling, self.rising = falling, rising
 
     def _certified(self) -> bool:
-        """Whether the cuts, once they promise to, make a certificate of (P) that will do."""
+        """Whether the cuts, once they promise to, make a certificate of (P) within ``tol``."""
         if self.unknown > min(0.9 * self.tol, 0.5 * self.promising):
             return False
         self.promising = self.unknown
         return self._certify().gap <= self.tol
 
     def _certify(self) -> Certificate:
-        point = self._mixed_point()
+        """The certificate of the combination of the two cuts' dual points that has slope zero."""
+        falling, rising, rows = self.falling, self.rising, self.problem.rows
+        one = falling or rising
+        point = None if one is None else one.point
+        if falling is not None and rising is not None:
+            share, _ = _meeting(falling, rising, self.problem.lambda_upper_bound)
+            point = rows.run(_mix, rows.pair(falling.point, rising.point), share)[0]
         if point is not None:
             point = point_to_certify(self.problem, point)
         found = certify(self.problem, self.beta, point=point, tol=self.tol)
         if self.certificate is None or found.dual > self.certificate.dual:
             self.certificate = found
         return found
-
-    def _mixed_point(self) -> State | None:
-        """The combination of the dual points of the two cuts that has slope zero."""
-        if self.falling is None or self.rising is None:
-            only = self.falling or self.rising
-            return None if only is None else only.point
-        share, _ = _meeting(self.falling, self.rising, self.problem.lambda_upper_bound)
-        rows = self.problem.rows
-        return rows.run(_mix, rows.pair(self.falling.point, self.rising.point), share)[0]
 
     def solution(self, name: str) -> Solution:
         """The best point, with the best dual point that was certified."""
@@ -316,12 +280,9 @@ def derivative_search(search: LambdaSearch, first: AdmmStart, guess: float | Non
 
 
 def _next_lambda(
-    falling: Probe | None,
-    rising: Probe | None,
-    last: float,
-    bracket: tuple[float, float],
+    falling: Probe | None, rising: Probe | None, last: float, bracket: tuple[float, float],
     bisect: bool,
-) -> float:
+) -> float:  # fmt: skip
     """Root of the secant of q' between the probes on either side of it, or the bracket's middle."""
     low, high = bracket
     middle = 0.5 * (low + high)

@@ -13,14 +13,10 @@ Paper → code: x → ``beta``, y → ``mu``, A → Z, w → ``weights * v``, ρ
 η → ``eta / N``;
 f(μ) = Σ w_i (h(μ_i) + ½(μ_i - κλ)) and P(μ) = ½ Σ w_i |μ_i - κλ|.  Units are those of ``admm``.
 
-This file has the iteration and the solver that stops on the certified gap.  The published rules
-(growing ρ, a small ``‖Zβ - μ‖``, golden section) are in ``framework``.
-
-Deviations: the solver starts from ``v = s - a`` of the null model; the released code starts from
-``w = 1``, N times the natural size of the multiplier.  By default ρ follows a safeguarded rule.  A
-ρ that grows without end freezes the iterates whether or not they are optimal, so the solver ends
-the growth at ρ = 1e8/N and continues with the safeguarded rule.  One display of the μ-step in the
-appendix has a plus; Algorithm 1's minus is right.
+The solver starts from ``v = s - a`` of the null model; the released code starts from ``w = 1``, N
+times the natural size of the multiplier.  By default ρ follows a safeguarded rule.  A ρ that grows
+without end freezes the iterates whether or not they are optimal, so the solver ends the growth at
+ρ = 1e8/N and continues with the safeguarded rule.
 """
 
 from __future__ import annotations
@@ -43,59 +39,103 @@ from .admm import (
     PROVEN_PENALTY,
     AdmmStart,
     BetaStep,
+    PaperStart,
     check_penalty,
     first_point,
+    published_inner,
+    starting_point,
 )
 from .ball_qp import InnerSolver
 from .fixed_lambda import FixedLambdaStep
+from .iterates import PaperIterate, paper_iterates, subproblem
+
+#: The settings of the paper's Section 5.1: ρ₀ and γ.
+PAPER_RHO, PAPER_GAMMA = 0.001, 1.05
 
 
-def lp_admm(
-    problem: Problem,
+def lp_admm_steps(
+    X: Any,
+    y: Any,
     *,
     lam: float,
-    tol: float,
-    monitor: Monitor,
-    max_iter: int = 20_000,
-    start: Result | None = None,
-    rho: float | None = None,
-    gamma: float | None = None,
+    rho: float | None = PAPER_RHO,
+    gamma: float | None = PAPER_GAMMA,
+    eta: float = 0.0,
     inner: str | InnerSolver = "auto",
     inner_tol: float | None = None,
-    eta: float = 0.0,
-) -> Solution:
-    """Solve (B) by LP-ADMM.
-
-    The sequence converges, and averages of the objective at the rate 1/K, for constant
-    ``rho`` above ``(√3+1) L_f = (√3+1)/(4N)`` (Theorem 4.2).
+    start: PaperStart = "zeros",
+    random_state: Any = None,
+    **model: Any,
+) -> Iterator[PaperIterate]:
+    """Algorithm 1, LP-ADMM.
 
     Parameters
     ----------
-    problem : Problem
-        Any instance of (P), on any kind of rows.
+    X, y
+        Samples and labels, as in :func:`drlogit.solve`.
     lam : float
-        The λ at which to solve.
-    tol : float
-        Wanted duality gap.
-    monitor : Monitor
-        Receives the iterations.
-    max_iter : int
-        Limit on iterations.
-    start : Result, optional
-        Where to start from; a result of any solver at any λ.
+        λ.
     rho : float, optional
-        Penalty ρ₀, in the units of the paper; None for 1/N, within the proven range.
+        The penalty ρ₀; None for 1/N.
     gamma : float, optional
-        Growth of ρ per iteration as in the paper (its experiments: ``rho=0.001, gamma=1.05``);
-        1 keeps it constant; None lets it follow the residuals, within bounds.
+        The growth γ ≥ 1 of ρ per iteration; 1 keeps it constant, None balances the residuals.  ρ
+        stops growing at 1e12/N, where nothing moves any more.
+    eta : float
+        The weight η of linearised ADMM's term ``(η/2)‖y - y^k‖²``; 0 for LP-ADMM.
     inner : str or callable
-        Solver of (C): ``"auto"``, a name in :data:`~drlogit.paper.ball_qp.INNER_SOLVERS`, or a
-        function ``inner(H, c, ball, start, tol)`` that returns θ.
+        Solver of the β-step (C): a name in :data:`~drlogit.paper.ball_qp.INNER_SOLVERS`, a function
+        ``inner(H, c, ball, start, tol)`` that returns θ, or ``"auto"``, the paper's choice:
+        ``"active-set-cg"`` for ℓ1 transport, else ``"projected-gradient"``.
     inner_tol : float, optional
         Gap of (C) at which the inner solver stops, 0 for rounding; None for 1e-4 of the last
         squared residual.
-    eta : float
-        Weight η of linearised ADMM's term, in the units of the paper.
+    start : str or (x0, y0, w0)
+        ``"zeros"``, ``"ones"`` (as in the released code), ``"random"`` (standard normal), or three
+        vectors.
+    random_state : optional
+        Seed of a random start.
+    **model
+        ``kappa``, and whatever else :func:`drlogit.solve` takes to state the problem: ``norm``,
+        ``feature_costs``, ``sample_weight``, ``fit_intercept`` (default False), ``n_jobs``.
+
+    Yields
+    ------
+    PaperIterate
+    """
+    check_penalty(rho, gamma, eta)
+    problem = subproblem(X, y, lam, model)
+    beta_step = BetaStep.build(problem, published_inner(inner, problem), inner_tol)
+    first = starting_point(problem, start, random_state, rho)
+    weight = eta * problem.rows.n_samples
+    steps = lp_admm_iteration(
+        problem, lam, first, beta_step, gamma=gamma, eta=weight, endless_growth=True
+    )
+    return paper_iterates(problem, lam, steps)
+
+
+def linearized_admm_steps(
+    X: Any, y: Any, *, lam: float, eta: float | None = None, gamma: float = 1.0, **options: Any
+) -> Iterator[PaperIterate]:
+    """Linearised ADMM, method (c) of Section 5.2: LP-ADMM with the term ``(η/2)‖y - y^k‖²``.
+
+    ``eta`` is None for 1 % above L_f (the released code has 0.25 with ``rho=0.1``); all other
+    parameters are those of :func:`lp_admm_steps`.
+    """
+    if eta is None:
+        eta = 1.01 * LIPSCHITZ / len(y)
+    return lp_admm_steps(X, y, lam=lam, eta=eta, gamma=gamma, **options)
+
+
+def lp_admm(
+    problem: Problem, *, lam: float, tol: float, monitor: Monitor, max_iter: int = 20_000,
+    start: Result | None = None, rho: float | None = None, gamma: float | None = None,
+    inner: str | InnerSolver = "auto", inner_tol: float | None = None, eta: float = 0.0,
+) -> Solution:  # fmt: skip
+    """Solve (B) by LP-ADMM until the gap is within ``tol``.
+
+    The options are those of :func:`lp_admm_steps`, but ``rho=None`` and ``gamma=None`` are the
+    default and ``inner="auto"`` is the fastest solver.  The sequence converges, and averages of the
+    objective at the rate 1/K, for constant ``rho`` above ``(√3+1)/(4N)`` (Theorem 4.2).
     """
     check_penalty(rho, gamma, eta)
     beta_step = BetaStep.build(problem, inner, inner_tol)
@@ -109,15 +149,7 @@ def lp_admm(
 def linearized_admm(
     problem: Problem, *, eta: float | None = None, max_iter: int = 50_000, **options: Any
 ) -> Solution:
-    """Solve (B) by linearised ADMM.
-
-    Parameters
-    ----------
-    eta : float, optional
-        Weight η of the proximal term, in the units of the paper; None for 1 % above ``L_f``.
-    problem, max_iter, options
-        As in :func:`lp_admm`.
-    """
+    """Solve (B) by linearised ADMM; ``eta`` is None for 1 % above L_f."""
     if eta is None:
         eta = 1.01 * LIPSCHITZ / problem.rows.n_samples
     return lp_admm(problem, eta=eta, max_iter=max_iter, **options)

@@ -10,10 +10,8 @@ y by the semi-smooth Newton method of Algorithm 4 on what is left.
 Paper → code: x → ``beta``, A → Z, b → ``kink``, u → ``-weights * p``, v → ``-weights * q``, ρ →
 ``rho / N``, σ → ``sigma``.  At the optimum ``p = s - a``, ``q = a``.  Units are those of ``admm``.
 
-Deviations: starts from the null model, not at random.  ρ is 1/N by default, not 10 (10·N times as
-much).  (y, z) is one block, as the remark before the algorithm says; the listing alternates.
-Algorithm 4 has "or" for "and" in the set where the generalised Hessian has its second ρ, and its
-step leads uphill ("+ss"): the mathematics has "and", and minus.
+The solver starts from the null model with ρ = 1/N.  (y, z) is one block, as the remark before the
+algorithm says; the listing alternates.
 """
 
 from __future__ import annotations
@@ -32,37 +30,57 @@ from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.reductions import Sum
 from . import fixed_lambda
-from .admm import AdmmStart, BetaStep, check_penalty, first_point
+from .admm import (
+    AdmmStart,
+    BetaStep,
+    PaperStart,
+    check_penalty,
+    first_point,
+    published_inner,
+    starting_point,
+)
 from .ball_qp import InnerSolver
 from .fixed_lambda import FixedLambdaStep
+from .iterates import PaperIterate, paper_iterates, subproblem
 
 #: Semi-smooth Newton: the largest gradient it leaves, and the steps it may take.
 _NEWTON_TOL = 1e-13
 _NEWTON_STEPS = 50
 
 
-def standard_admm(
-    problem: Problem,
+def standard_admm_steps(
+    X: Any,
+    y: Any,
     *,
     lam: float,
-    tol: float,
-    monitor: Monitor,
-    max_iter: int = 50_000,
-    start: Result | None = None,
-    rho: float | None = None,
+    rho: float | None = 10.0,
     sigma: float = 1.0,
     inner: str | InnerSolver = "auto",
     inner_tol: float | None = None,
-) -> Solution:
-    """Solve (B) by the standard two-block ADMM.
+    start: PaperStart = "zeros",
+    random_state: Any = None,
+    **model: Any,
+) -> Iterator[PaperIterate]:
+    """Algorithm 3, standard ADMM, with Algorithm 4 for its (y, z)-step.
 
-    Parameters
-    ----------
-    sigma : float
-        Length of the multipliers' step, between 0 and (1+√5)/2.
-    problem, lam, tol, monitor, max_iter, start, rho, inner, inner_tol
-        As in :func:`~drlogit.paper.lp_admm.lp_admm`.
+    ``sigma`` is the length σ of the multipliers' step; all other parameters are those of
+    :func:`~drlogit.paper.lp_admm_steps`.  Iterates have the multiplier ``w = -u``.
     """
+    check_penalty(rho)
+    check_sigma(sigma)
+    problem = subproblem(X, y, lam, model)
+    beta_step = BetaStep.build(problem, published_inner(inner, problem), inner_tol)
+    first = starting_point(problem, start, random_state, rho)
+    steps = standard_admm_iteration(problem, lam, first, beta_step, sigma=sigma)
+    return paper_iterates(problem, lam, steps)
+
+
+def standard_admm(
+    problem: Problem, *, lam: float, tol: float, monitor: Monitor, max_iter: int = 50_000,
+    start: Result | None = None, rho: float | None = None, sigma: float = 1.0,
+    inner: str | InnerSolver = "auto", inner_tol: float | None = None,
+) -> Solution:  # fmt: skip
+    """Solve (B) by standard ADMM until the gap is within ``tol``; ``rho`` is None for 1/N."""
     check_penalty(rho)
     check_sigma(sigma)
     first, beta_step = first_point(problem, start, rho), BetaStep.build(problem, inner, inner_tol)
@@ -105,13 +123,9 @@ def _first_state(
 
 
 def _sample_step(
-    block: Block,
-    state: tuple[FloatArray, FloatArray, FloatArray],
-    beta: FloatArray,
-    rho: float,
-    sigma: float,
-    kink: float,
-) -> tuple[Any, tuple[Sum, Sum]]:
+    block: Block, state: tuple[FloatArray, FloatArray, FloatArray], beta: FloatArray, rho: float,
+    sigma: float, kink: float,
+) -> tuple[Any, tuple[Sum, Sum]]:  # fmt: skip
     y, p, q = state
     u = block.margins(beta)
     y = semismooth_newton(y, u, p, q, rho, kink)

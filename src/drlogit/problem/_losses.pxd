@@ -1,7 +1,8 @@
 """The log-loss and its conjugate, for compiled loops.
 
-No branches and no calls, so that loops over a panel of samples take several of them at a time; errors are three units in
-the last place at most.  Polynomials are those that agree with the functions at the zeros of Chebyshev polynomials.
+No branches and no calls, so that loops over a panel of samples take several of them at a time;
+errors are three units in the last place at most.  Polynomials are those that agree with the
+functions at the zeros of Chebyshev polynomials.
 """
 from libc.math cimport fabs
 from libc.string cimport memcpy
@@ -11,8 +12,10 @@ from drlogit.rows._clones cimport cloned
 cdef inline double exp_minus(double x) noexcept nogil:
     """e^-x = 2^k e^r for x ≥ 0, with |r| ≤ log(2)/2; beyond 700 that of 700, which is nothing."""
     cdef double near = x if x < 700.0 else 700.0
-    cdef double rounded = near * -1.4426950408889634 + 6755399441055744.0      # k in the last bits of 1.5 · 2^52 + k
-    cdef double k = rounded - 6755399441055744.0, r = (-near - k * 0.6931471803691238) - k * 1.9082149292705877e-10, p
+    # k in the last bits of 1.5 · 2^52 + k
+    cdef double rounded = near * -1.4426950408889634 + 6755399441055744.0
+    cdef double k = rounded - 6755399441055744.0
+    cdef double r = (-near - k * 0.6931471803691238) - k * 1.9082149292705877e-10, p
     cdef unsigned long long power, bits
     p = 2.7620201591031547e-07 + r * 2.5100472505694996e-08
     p = 2.4801521057868204e-05 + r * (2.7557268276905696e-06 + r * p)
@@ -39,7 +42,8 @@ cdef inline double twice_atanh(double z) noexcept nogil:
 
 cdef inline double log_of(double x) noexcept nogil:
     """log(x) = k log(2) + log(m) with √½ ≤ m < √2, for normal numbers; of 0 some number."""
-    cdef unsigned long long bits, biased, one = 0x3ff0000000000000, root = 0x3fe6a09e667f3bcd, large = 0x4330000000000000
+    cdef unsigned long long bits, biased, one = 0x3ff0000000000000, root = 0x3fe6a09e667f3bcd
+    cdef unsigned long long large = 0x4330000000000000
     cdef unsigned long long fraction = 0x000fffffffffffff
     cdef double m, k
     memcpy(&bits, &x, sizeof(double))
@@ -49,7 +53,8 @@ cdef inline double log_of(double x) noexcept nogil:
     memcpy(&m, &bits, sizeof(double))
     memcpy(&k, &biased, sizeof(double))
     k -= 4503599627371519.0
-    return k * 0.6931471803691238 + (twice_atanh((m - 1.0) / (m + 1.0)) + k * 1.9082149292705877e-10)
+    return k * 0.6931471803691238 + (twice_atanh((m - 1.0) / (m + 1.0))
+                                     + k * 1.9082149292705877e-10)
 
 
 cdef inline double loss_terms(double u, double* s) noexcept nogil:
@@ -62,7 +67,8 @@ cdef inline double loss_terms(double u, double* s) noexcept nogil:
 cdef inline cloned losses(Py_ssize_t n, const double* u, double* s, double* h) noexcept nogil:
     """h(u) and s = 1/(1 + e^u) of a panel."""
     cdef Py_ssize_t i
-    for i in range(n): h[i] = loss_terms(u[i], &s[i])
+    for i in range(n):
+        h[i] = loss_terms(u[i], &s[i])
 
 
 cdef inline double entropy(double s) noexcept nogil:
@@ -71,9 +77,11 @@ cdef inline double entropy(double s) noexcept nogil:
     return -(s * log_of(s) + (rest * log_of(rest) + ((1.0 - rest) - s)))
 
 
-cdef inline cloned add_entropies(Py_ssize_t n, const double* w, const double* s, double* total) noexcept nogil:
+cdef inline cloned add_entropies(Py_ssize_t n, const double* w, const double* s,
+                                 double* total) noexcept nogil:
     """total += Σ w H(s) of a panel."""
     cdef Py_ssize_t i
     cdef double sum_ = 0.0
-    for i in range(n): sum_ += w[i] * entropy(s[i])
+    for i in range(n):
+        sum_ += w[i] * entropy(s[i])
     total[0] += sum_

@@ -33,7 +33,11 @@ cdef class LevelMoves:
     cdef int[::1] counts
     cdef object kept
     cdef void price(self, const double* beta, Priced* m) noexcept nogil
+    cdef void climb(self, const double* beta, Py_ssize_t g, Py_ssize_t l, Py_ssize_t label,
+                    Py_ssize_t square) noexcept nogil
+    cdef double coefficient(self, const double* beta, Py_ssize_t level) noexcept nogil
 
 
-cdef Py_ssize_t sorted_items(const Priced* m, const int* now, const int* levels, const double* values,
-                             double sign, double least, Item* out) noexcept nogil
+cdef Py_ssize_t sorted_items(const Priced* m, const int* now, const int* levels,
+                             const double* values, double sign, double least,
+                             Item* out) noexcept nogil

@@ -1,7 +1,8 @@
-"""The exact adversary of samples with domains, as compiled loops (:mod:`drlogit.problem.worst_moves`).
+"""The exact adversary of samples with domains, as compiled loops
+(:mod:`drlogit.problem.worst_moves`).
 
-``now`` holds the column of the category that a sample has in each group, -1 for none, and ``values``
-its bounded features.
+``now`` holds the column of the category that a sample has in each group, -1 for none, and
+``values`` its bounded features.
 """
 import numpy as np
 
@@ -21,65 +22,83 @@ ctypedef fused value_t:
 
 
 cdef class LevelMoves:
-    """Edges of ordered groups: where the adversary takes a sample from each level, under each label.
+    """Edges of ordered groups: where the adversary takes a sample from each level and label.
 
-    From level l, level m costs ``costs[l, m]`` and gains ``label (β_l - β_m)``.  Only vertices of the upper hull of these
-    points are worth their cost, and their edges fall in gain per cost (docs/domains.md).
+    From level l, level m costs ``costs[l, m]`` and gains ``label (β_l - β_m)``.  Only vertices of
+    the upper hull of these points are worth their cost; the edges between them fall in gain per
+    cost (docs/domains.md).
     """
 
     def __init__(self, costs, places, n_groups):
-        """``costs`` are matrices, ``places`` the levels' coefficients (-1: zero); ``n_groups`` items come before them."""
+        """``costs`` are matrices, one for each group; ``places`` are the columns of all levels, -1
+        for one whose coefficient is zero; ``n_groups`` items come before those of levels.
+        """
         sizes = [len(each) for each in costs]
         self.n_ordered, self.n_levels, self.n_groups = len(sizes), sum(sizes), n_groups
         self.most = max(sizes, default=1) - 1
         fit(len(places) == self.n_levels, "levels")
-        self.first, self.places = np.cumsum([0, *sizes]).astype(np.int32), np.asarray(places, np.int32)
-        self.costs = np.concatenate([np.ravel(each) for each in costs] or [np.empty(0)]).astype(np.float64)
+        self.first = np.cumsum([0, *sizes]).astype(np.int32)
+        self.places = np.asarray(places, np.int32)
+        self.costs = np.concatenate([np.empty(0), *map(np.ravel, costs)]).astype(np.float64)
         nearest = [np.argsort(each, axis=1, kind="stable").ravel() for each in costs]
-        self.nearest = np.concatenate(nearest or [np.empty(0)]).astype(np.int32)
-        cdef unsigned char[::1] room = np.empty((2 * self.n_levels * self.most + 1) * sizeof(Item), np.uint8)
-        self.kept, self.edges, self.counts = room, <Item*>&room[0], np.zeros(2 * self.n_levels + 1, np.int32)
+        self.nearest = np.concatenate([np.empty(0), *nearest]).astype(np.int32)
+        cdef unsigned char[::1] room = np.empty((2 * self.n_levels * self.most + 1)
+                                                * sizeof(Item), np.uint8)
+        self.kept, self.edges = room, <Item*>&room[0]
+        self.counts = np.zeros(2 * self.n_levels + 1, np.int32)
 
     cdef void price(self, const double* beta, Priced* m) noexcept nogil:
         """Find the edges for these coefficients, and show them to ``m``."""
-        cdef Py_ssize_t g, l, t, to, k, size, start, square = 0, label, row
-        cdef double here, gain, cost, rate
-        cdef Item* e
+        cdef Py_ssize_t g, l, label, square = 0
         for g in range(self.n_ordered):
-            start, size = self.first[g], self.first[g + 1] - self.first[g]
-            for l in range(size):
-                here = beta[self.places[start + l]] if self.places[start + l] >= 0 else 0.0
+            for l in range(self.first[g + 1] - self.first[g]):
                 for label in range(2):
-                    row = label * self.n_levels + start + l
-                    e, k = self.edges + row * self.most, 0
-                    for t in range(size):
-                        to = self.nearest[square + l * size + t]
-                        if to == l: continue
-                        gain = here - (beta[self.places[start + to]] if self.places[start + to] >= 0 else 0.0)
-                        if label: gain = -gain
-                        cost = self.costs[square + l * size + to]
-                        # Vertices so far that lie below the way to this one are none.
-                        while True:
-                            rate = -1.0
-                            if k == 0: rate = gain / cost
-                            elif cost > e[k - 1].cost: rate = (gain - e[k - 1].gain) / (cost - e[k - 1].cost)
-                            elif gain > e[k - 1].gain: rate = e[k - 1].rate
-                            if k == 0 or rate < e[k - 1].rate: break
-                            k -= 1
-                        if rate <= 0.0: continue
-                        e[k].gain, e[k].cost, e[k].rate = gain, cost, rate       # in all, for now
-                        e[k].number, e[k].before = self.n_groups + start + to, e[k - 1].number if k else -1
-                        k += 1
-                    self.counts[row] = k
-                    for t in range(k - 1, 0, -1):
-                        e[t].gain -= e[t - 1].gain
-                        e[t].cost -= e[t - 1].cost
-            square += size * size
+                    self.climb(beta, g, l, label, square)
+            square += (self.first[g + 1] - self.first[g]) ** 2
         m.n_ordered, m.n_levels, m.most = self.n_ordered, self.n_levels, self.most
         m.edges, m.counts = self.edges, &self.counts[0]
 
+    cdef void climb(self, const double* beta, Py_ssize_t g, Py_ssize_t l, Py_ssize_t label,
+                    Py_ssize_t square) noexcept nogil:
+        """The edges of level l of group g, whose costs begin at ``square``."""
+        cdef Py_ssize_t start = self.first[g], size = self.first[g + 1] - start, k = 0, t, to
+        cdef Py_ssize_t row = label * self.n_levels + start + l
+        cdef double gain, cost, rate, here = self.coefficient(beta, start + l)
+        cdef Item* e = self.edges + row * self.most
+        for t in range(size):                   # from the nearest level on
+            to = self.nearest[square + l * size + t]
+            if to == l:
+                continue
+            gain = here - self.coefficient(beta, start + to)
+            gain, cost = -gain if label else gain, self.costs[square + l * size + to]
+            while True:                         # drop vertices below the line to this one
+                rate = -1.0
+                if k == 0:
+                    rate = gain / cost
+                elif cost > e[k - 1].cost:
+                    rate = (gain - e[k - 1].gain) / (cost - e[k - 1].cost)
+                elif gain > e[k - 1].gain:
+                    rate = e[k - 1].rate
+                if k == 0 or rate < e[k - 1].rate:
+                    break
+                k -= 1
+            if rate <= 0.0:
+                continue
+            e[k].gain, e[k].cost, e[k].rate = gain, cost, rate      # sums, until the end
+            e[k].number, e[k].before = self.n_groups + start + to, e[k - 1].number if k else -1
+            k += 1
+        self.counts[row] = k
+        for t in range(k - 1, 0, -1):
+            e[t].gain -= e[t - 1].gain
+            e[t].cost -= e[t - 1].cost
+
+    cdef inline double coefficient(self, const double* beta, Py_ssize_t level) noexcept nogil:
+        return beta[self.places[level]] if self.places[level] >= 0 else 0.0
+
     def listed(self, const double[::1] beta):
-        """Gains, costs, rates and targets of edges: arrays of two labels by levels by edges, rate -inf where there are none."""
+        """Gains, costs, rates and targets of edges: arrays of labels by levels by edges; the rate
+        is -inf where there is no edge.
+        """
         cdef Priced m
         cdef Py_ssize_t row, t
         self.price(&beta[0], &m)
@@ -95,11 +114,11 @@ cdef class LevelMoves:
         return (*(each.reshape(shape) for each in found), where.reshape(shape))
 
 
-cdef Py_ssize_t sorted_items(const Priced* m, const int* now, const int* levels, const double* values,
-                             double sign, double least, Item* out) noexcept nogil:
-    """Items of a sample under the label ``sign`` that gain more than ``least`` per cost, best first.
-
-    ``now`` and ``levels`` are its categories in unordered groups and its levels in ordered ones (-1: none).
+cdef Py_ssize_t sorted_items(const Priced* m, const int* now, const int* levels,
+                             const double* values, double sign, double least,
+                             Item* out) noexcept nogil:
+    """Items of a sample under the label ``sign`` that gain more than ``least`` per cost, best
+    first.  ``now`` are its categories in unordered groups, ``levels`` its levels in ordered ones.
     """
     cdef Py_ssize_t n = 0, j, k, t, gap, end, row
     cdef double here, gain
@@ -108,14 +127,16 @@ cdef Py_ssize_t sorted_items(const Priced* m, const int* now, const int* levels,
         here = m.beta[now[j]] if now[j] >= 0 else 0.0
         gain = here - m.low[j] if sign > 0.0 else m.high[j] - here
         if gain > least * m.group_costs[j]:
-            out[n].gain, out[n].cost, out[n].rate = gain, m.group_costs[j], gain / m.group_costs[j]
-            out[n].number, out[n].before = j, -1
+            out[n].gain, out[n].cost = gain, m.group_costs[j]
+            out[n].rate, out[n].number, out[n].before = gain / m.group_costs[j], j, -1
             n += 1
     for j in range(m.n_ordered):
-        if levels[j] < 0: continue
+        if levels[j] < 0:
+            continue
         row = levels[j] if sign > 0.0 else m.n_levels + levels[j]
         for t in range(m.counts[row]):
-            if not m.edges[row * m.most + t].rate > least: break
+            if not m.edges[row * m.most + t].rate > least:
+                break
             out[n] = m.edges[row * m.most + t]
             n += 1
     for j in range(m.n_bounded):
@@ -129,7 +150,8 @@ cdef Py_ssize_t sorted_items(const Priced* m, const int* now, const int* levels,
                 out[n].number = m.n_groups + m.n_levels + 2 * j + end
                 n += 1
     gap = 1
-    while gap < n // 9: gap = 3 * gap + 1
+    while gap < n // 9:
+        gap = 3 * gap + 1
     while gap > 0:                      # Shell's sort: by insertion where few items pay, as usual
         for t in range(gap, n):
             it, k = out[t], t
@@ -157,10 +179,14 @@ cdef class Oracle:
         self.items, self.levels = <Item*>&room[0], levels
         self.kept = (room, beta, low, high, group_costs, ends, bounded_costs, bounded)
         self.m.n_groups, self.m.n_bounded = low.shape[0], bounded.shape[0]
-        fit(high.shape[0] == low.shape[0] and group_costs.shape[0] == low.shape[0] and ends.shape[0] == 2, "groups")
-        fit(ends.shape[1] == bounded.shape[0] and bounded_costs.shape[0] == bounded.shape[0], "bounded features")
-        if beta.shape[0]: self.m.beta = &beta[0]
-        if low.shape[0]: self.m.low, self.m.high, self.m.group_costs = &low[0], &high[0], &group_costs[0]
+        fit(high.shape[0] == low.shape[0] and group_costs.shape[0] == low.shape[0]
+            and ends.shape[0] == 2, "groups")
+        fit(ends.shape[1] == bounded.shape[0] and bounded_costs.shape[0] == bounded.shape[0],
+            "bounded features")
+        if beta.shape[0]:
+            self.m.beta = &beta[0]
+        if low.shape[0]:
+            self.m.low, self.m.high, self.m.group_costs = &low[0], &high[0], &group_costs[0]
         if bounded.shape[0]:
             self.m.lower, self.m.upper = &ends[0, 0], &ends[1, 0]
             self.m.bounded_costs, self.m.bounded = &bounded_costs[0], &bounded[0]
@@ -171,17 +197,23 @@ def envelope(Oracle oracle, Py_ssize_t first, Py_ssize_t last, const double[::1]
              const double[::1] y, const double[::1] kappa, double least, const int[:, ::1] now,
              const double[:, ::1] values, const int[:, ::1] levels, Py_ssize_t[::1] count,
              double[::1] rates, double[::1] costs, int[::1] moves):
-    """Edges of the upper hulls of samples ``first`` to ``last - 1``: how many altogether, and of each."""
+    """Edges of the upper hulls of samples ``first`` to ``last - 1``: how many altogether, and of
+    each.
+    """
     cdef Py_ssize_t size = oracle.most, i, n, t, a, b, top, filled = 0, label
     cdef Py_ssize_t length[2]
     cdef double sign, margin, px, pv, which, step, rise, cost, s
     cdef Py_ssize_t N = scores.shape[0], room = (last - first) * (2 * size + 1)
     fit(y.shape[0] == N and now.shape[0] == N and values.shape[0] == N and last <= N, "samples")
-    fit((kappa.shape[0] == 1 or kappa.shape[0] == N) and now.shape[1] >= oracle.m.n_groups, "kappa and groups")
+    fit((kappa.shape[0] == 1 or kappa.shape[0] == N) and now.shape[1] >= oracle.m.n_groups,
+        "kappa and groups")
     fit(levels.shape[0] == N and levels.shape[1] == oracle.m.n_ordered, "levels")
-    fit(values.shape[1] == oracle.m.n_bounded and count.shape[0] >= last - first, "bounded features")
-    fit(rates.shape[0] >= room and costs.shape[0] >= room and moves.shape[0] >= room, "room for edges")
-    # Prefixes of both labels: cost and loss; of the hull also which (length; flipped ones negative).
+    fit(values.shape[1] == oracle.m.n_bounded and count.shape[0] >= last - first,
+        "bounded features")
+    fit(rates.shape[0] >= room and costs.shape[0] >= room and moves.shape[0] >= room,
+        "room for edges")
+    # Prefixes of both labels: cost and loss; of the hull also which (length; flipped ones
+    # negative).
     cdef double[:, :, ::1] line = np.empty((2, size + 1, 2))
     cdef double[:, ::1] hull = np.empty((2 * size + 2, 3))
     with nogil:
@@ -189,12 +221,14 @@ def envelope(Oracle oracle, Py_ssize_t first, Py_ssize_t last, const double[::1]
             length[1] = 0
             for label in range(2):
                 cost = kappa[i if kappa.shape[0] > 1 else 0] if label else 0.0
-                if cost > 1e300: continue
+                if cost > 1e300:
+                    continue
                 sign = -y[i] if label else y[i]
                 margin = sign * scores[i]
                 n = sorted_items(&oracle.m, &now[i, 0] if now.shape[1] else NULL,
                                  &levels[i, 0] if levels.shape[1] else NULL,
-                                 &values[i, 0] if values.shape[1] else NULL, sign, least, oracle.items)
+                                 &values[i, 0] if values.shape[1] else NULL, sign, least,
+                                 oracle.items)
                 line[label, 0, 0], line[label, 0, 1] = cost, loss_terms(margin, &s)
                 for t in range(n):
                     margin -= oracle.items[t].gain
@@ -212,11 +246,15 @@ def envelope(Oracle oracle, Py_ssize_t first, Py_ssize_t last, const double[::1]
                     b += 1
                 while top > 0:
                     step, rise = px - hull[top - 1, 0], pv - hull[top - 1, 1]
-                    if rise <= least * step: break
-                    if step > 0.0 and (top == 1 or rise * (hull[top - 1, 0] - hull[top - 2, 0])
-                                       < step * (hull[top - 1, 1] - hull[top - 2, 1])): break
+                    if rise <= least * step:
+                        break
+                    if step > 0.0 and (top == 1 or rise
+                                       * (hull[top - 1, 0] - hull[top - 2, 0]) < step
+                                       * (hull[top - 1, 1] - hull[top - 2, 1])):
+                        break
                     top -= 1
-                if top == 0 or (pv - hull[top - 1, 1] > least * (px - hull[top - 1, 0]) and px > hull[top - 1, 0]):
+                if top == 0 or (pv - hull[top - 1, 1] > least * (px - hull[top - 1, 0])
+                                and px > hull[top - 1, 0]):
                     hull[top, 0], hull[top, 1], hull[top, 2] = px, pv, which
                     top += 1
             count[i - first] = top - 1
@@ -233,25 +271,31 @@ def codes_of_sparse(const index_t[::1] indptr, const index_t[::1] indices, const
     """The column of each sample's category in each group, and the first that is no single 1."""
     cdef Py_ssize_t i, t
     cdef int g, j
-    fit(indptr.shape[0] == now.shape[0] + 1 and wrong.shape[0] == now.shape[0] and indices.shape[0] == data.shape[0], "rows")
+    fit(indptr.shape[0] == now.shape[0] + 1 and wrong.shape[0] == now.shape[0]
+        and indices.shape[0] == data.shape[0], "rows")
     for i in range(now.shape[0]):
         for t in range(indptr[i], indptr[i + 1]):
             j = <int>indices[t]
             g = group_of[j]
-            if g < 0 or data[t] == 0.0: continue
-            if (data[t] != 1.0 or now[i, g] >= 0) and wrong[i] < 0: wrong[i] = j
+            if g < 0 or data[t] == 0.0:
+                continue
+            if (data[t] != 1.0 or now[i, g] >= 0) and wrong[i] < 0:
+                wrong[i] = j
             now[i, g] = j
 
 
-def codes_of_dense(const value_t[:, :] X, const int[::1] columns, const int[::1] owners, int[:, ::1] now,
-                   int[::1] wrong):
+def codes_of_dense(const value_t[:, :] X, const int[::1] columns, const int[::1] owners,
+                   int[:, ::1] now, int[::1] wrong):
     """The same for rows of an array."""
     cdef Py_ssize_t i, t
     cdef int g
-    fit(X.shape[0] == now.shape[0] and wrong.shape[0] == now.shape[0] and owners.shape[0] == columns.shape[0], "rows")
+    fit(X.shape[0] == now.shape[0] and wrong.shape[0] == now.shape[0]
+        and owners.shape[0] == columns.shape[0], "rows")
     for i in range(now.shape[0]):
         for t in range(columns.shape[0]):
-            if X[i, columns[t]] == 0.0: continue
+            if X[i, columns[t]] == 0.0:
+                continue
             g = owners[t]
-            if (X[i, columns[t]] != 1.0 or now[i, g] >= 0) and wrong[i] < 0: wrong[i] = columns[t]
+            if (X[i, columns[t]] != 1.0 or now[i, g] >= 0) and wrong[i] < 0:
+                wrong[i] = columns[t]
             now[i, g] = columns[t]

@@ -16,6 +16,7 @@ import numpy as np
 from ..problem.label_costs import StatedKappa, can_flip, kappa_text
 from ..robustness.adversary import Adversary
 from ..robustness.audited_models import AuditOutcome, AuditSample, ModelAudit, own_radius
+from ..robustness.decision_curves import calibration_bands, net_benefits, rates
 from ..robustness.feature_risk import allowed_at, budget
 from ..robustness.fragile_samples import fragile_samples
 from ..robustness.misclassification import (
@@ -41,6 +42,9 @@ _LISTED_SAMPLES = 8
 
 #: Points of the curve of broken predictions.
 _CURVE_POINTS = 60
+
+#: Thresholds of the decision curve, and bins of the calibration curve.
+_THRESHOLDS, _BINS = 25, 5
 
 
 @one_blas_thread
@@ -76,13 +80,20 @@ def audit_data(report: AuditOutcome) -> dict[str, Any]:
         "models": models,
         "groups": subgroup_risks(audits, report.subgroups, radii),
         "guarantees": [
-            {"model": name, **asdict(found), "says_nothing": found.says_nothing}
+            {
+                "model": name,
+                **asdict(found),
+                "says_nothing": found.says_nothing,
+                "about_price": found.about_price,
+            }
             for name, found in report.guarantees.items()
         ],
         "decided": [
             {"model": name, "radii": [_worst(each) for each in found[:-1]], **_worst(found[-1])}
             for name, found in report.decided.items()
         ],
+        "decides": "" if report.metric is None else report.metric.decides(audits[0].classes),
+        "decisions": _decisions(report),
     }
     plain: dict[str, Any] = _plain(content)
     return plain
@@ -138,6 +149,36 @@ def _model(
 def _worst(found: WorstCase) -> dict[str, Any]:
     """A metric in the worst case, without what the page says elsewhere."""
     return {name: value for name, value in asdict(found).items() if name != "kappa"}
+
+
+def _decisions(report: AuditOutcome) -> dict[str, Any] | None:
+    """Decision curve, calibration curve and rates with their ranges, if people decide by a metric.
+
+    They are drawn at the radius of a fit; those of two classes and of one threshold only.
+    """
+    audits, metric = list(report.audited.values()), report.metric
+    if metric is None or len(audits[0].classes) > 2 or len(metric.thresholds) > 1:
+        return None
+    epsilon, found = own_radius(audits, report.epsilons), []
+    at = metric.thresholds[0] if metric.thresholds else 0.5
+    grid = np.linspace(0.02, 0.98, _THRESHOLDS)
+    for audit in (each.with_radius(epsilon) for each in audits):
+        benefits, everybody = net_benefits(audit, grid.tolist())
+        predicted, shares = calibration_bands(audit, _BINS)
+        try:
+            point = rates(audit, at)
+        except ValueError:  # one of the two labels does not occur
+            point = None
+        found.append(
+            {
+                "benefits": benefits,
+                "everybody": everybody,
+                "predicted": predicted,
+                "shares": shares,
+                "rates": point,
+            }
+        )
+    return {"epsilon": epsilon, "threshold": at, "thresholds": grid, "models": found}
 
 
 def _row(name: Any) -> Any:

@@ -30,6 +30,7 @@ def audit_page(
         "groups": bool(content["groups"]),
         "two_classes": content["two_classes"],
         "confusion": any("confusion" in each for each in models),
+        "decisions": content["decisions"] is not None,
     }
     page = re.sub(
         r"\{(\w+)\}((?:(?!\{end\}).)*)\{end\}",
@@ -52,11 +53,12 @@ def audit_page(
         "norm": content["norm"],
         "spaces": "; or ".join(content["spaces"]),
         "labels": _labels(content["kappa"]),
+        "decided_at": _decided_at(content["decisions"]),
     }
     written = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return Template(page).substitute(
         {name: escape(str(value)) for name, value in words.items()},
-        promise=_decided(content["decided"]) + _promise(content["guarantees"]),
+        promise=_decided(content) + _promise(content["guarantees"]),
         all_radii=_all_radii(content),
         alone="" if several else " hidden",
         caveats=_bullets(_caveats(content)),
@@ -76,36 +78,49 @@ def _bullets(items: Iterable[str]) -> str:
     return "\n".join(f"<li>{escape(item)}</li>" for item in items)
 
 
-def _decided(found: list[dict[str, Any]]) -> str:
-    """What the reader decides by, where it was said: first of all, with groups side by side."""
+def _decided(content: dict[str, Any]) -> str:
+    """The page opens with what the reader decides by: threshold, costs, and groups side by side."""
+    found = content["decided"]
     if not found:
         return ""
+    metric, epsilon = found[0]["metric"], found[0]["epsilon"]
     bound = "at least" if found[0]["value"] < found[0]["high"] else "at most"
-    lines = []
-    for of in found:
-        lines.append(
-            f"{of['model']}: {bound} {of['value']:.4g} within ε = {of['epsilon']:g} "
-            f"({of['nominal']:.4g} on these samples as they are, {of['best']:.4g} at best)."
-        )
-        lines += [
-            f"{of['model']}, {part['group']} ({part['n']:,} samples): {bound} {part['value']:.4g} "
-            f"({part['nominal']:.4g} as they are)."
-            for part in of["groups"]
-        ]
-        if of["gap"] is not None:
-            lines.append(
-                f"{of['model']}: {of['gap']['over']} exceeds {of['gap']['under']} by at most "
-                f"{of['gap']['value']:.4g} ({of['gap']['nominal']:.4g} as they are), the largest "
-                "gap between two groups."
-            )
+    lines = [
+        f"{of['model']}: {metric} is {bound} {of['value']:.4g} within ε = {epsilon:g}; it is "
+        f"{of['nominal']:.4g} on these samples as they are and {of['best']:.4g} in the best case."
+        for of in found
+    ]
+    lines += [
+        f"{of['model']}: {gap['over']} exceeds {gap['under']} by at most {gap['value']:.4g} "
+        f"({gap['nominal']:.4g} as they are), the largest gap between two groups."
+        for of in found
+        if (gap := of["gap"]) is not None
+    ]
     columns = {"radius ε": [f"{each['epsilon']:.4g}" for each in found[0]["radii"]]}
     for of in found:
         columns[of["model"]] = [f"{each['value']:.4g}" for each in of["radii"]]
-    name = f"{found[0]['metric']} in the worst case"
-    return (
-        f"<p>Decided by {escape(found[0]['metric'])}:</p>\n<ul>\n{_bullets(lines)}\n</ul>\n"
-        f"{_number_table(name, columns)}\n"
-    )
+    tables = [_number_table(f"{metric} in the worst case", columns)]
+    if found[0]["groups"]:
+        names = [part["group"] for part in found[0]["groups"]]
+        columns = {"group": [escape(name) for name in names]}
+        for of in found:
+            by_name = {part["group"]: part for part in of["groups"]}
+            parts = [by_name.get(name) for name in names]
+            for end, words in (("nominal", "as they are"), ("value", "worst case")):
+                columns[f"{of['model']}, {words}"] = [
+                    "–" if part is None else f"{part[end]:.4g}" for part in parts
+                ]
+        caption = f"{metric} of each group alone, in a ball of radius ε = {epsilon:g}"
+        tables.append(_number_table(caption, columns))
+    head = f'<p class="lead">{escape(content["decides"])}</p>\n' if content["decides"] else ""
+    return f"{head}<ul>\n{_bullets(lines)}\n</ul>\n" + "\n".join(tables) + "\n"
+
+
+def _decided_at(found: dict[str, Any] | None) -> str:
+    """The radius and the threshold of the figures about decisions."""
+    if found is None:
+        return ""
+    return f"ε = {found['epsilon']:.4g} and a threshold of {found['threshold']:.4g}"
 
 
 def _promise(found: list[dict[str, Any]]) -> str:
@@ -120,7 +135,7 @@ def _promise(found: list[dict[str, Any]]) -> str:
     limits = _bullets(
         f"{of['model']}, on {of['n']:,} rows it had not seen: {_limit_of_loss(of)}, wrong "
         f"predictions at most {of['error']:.1%} (on these rows as they are: {of['mean_loss']:.3f} "
-        f"and {of['mean_error']:.1%}). {of['says_nothing']}"
+        f"and {of['mean_error']:.1%}). {of['about_price']} {of['says_nothing']}"
         for of in found
     )
     assumed = " ".join(dict.fromkeys(of["assumed"] for of in found))

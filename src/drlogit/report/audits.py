@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from functools import cached_property
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,9 +24,9 @@ from numpy.typing import ArrayLike
 from ..estimators.class_recall import ClassRecall
 from ..files.writing import write_text
 from ..problem.label_costs import can_flip, kappa_text
-from ..problem.norms import Norm
 from ..problem.parameters import check_epsilon
 from ..robustness.adversary import Adversary
+from ..robustness.audit_problem import BallOptions
 from ..robustness.audited_models import (
     AuditOutcome,
     ModelAudit,
@@ -43,6 +43,10 @@ from ..robustness.subgroups import subgroups
 from ..robustness.worst_case import with_groups, worst_case_of
 from .audit_data import RECORDS, audit_data
 from .audit_page import audit_page
+from .card import model_card, paragraph
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 #: Height of the page in a notebook, in pixels: a screen without its bars.
 _NOTEBOOK_HEIGHT = 760
@@ -126,6 +130,38 @@ class Audit(AuditOutcome):
             write_text(path, page)
         return page
 
+    def to_card(
+        self, path: str | os.PathLike[str] | None = None, *, model: str | None = None,
+        threshold: float = 0.5,
+    ) -> str:  # fmt: skip
+        """A model card in Markdown, with Hugging Face metadata and a TRIPOD+AI checklist.
+
+        Parameters
+        ----------
+        path : path, optional
+            File to write, whole or not at all.
+        model : str, optional
+            Name of the model; by default the first one.
+        threshold : float
+            Probability from which on the positive class is decided, for rates and net benefit.
+
+        Returns
+        -------
+        str
+            The card.
+        """
+        card = model_card(self, self._named(model), threshold)
+        if path is not None:
+            write_text(path, card)
+        return card
+
+    def to_paragraph(self, model: str | None = None) -> str:
+        """The model, its certificate and its guarantee in one paragraph, for a paper."""
+        return paragraph(self, self._named(model))
+
+    def _named(self, model: str | None) -> str:
+        return self.models[0].name if model is None else self[model].name
+
     def _repr_html_(self) -> str:
         """For notebooks: the page in a frame of its own, where its styles stay."""
         return (
@@ -144,32 +180,26 @@ def audit(
     *,
     epsilons: Iterable[float] | None = None,
     kappa: Any = None,
-    norm: str | Norm | None = None,
-    feature_costs: Any = None,
-    categories: Any = None,
-    bounds: Any = None,
-    space: str = "fitted",
-    balls: str = "common",
-    sample_weight: ArrayLike | None = None,
-    groups: Any = None,
-    n_listed: int = 5,
-    holdout: tuple[Any, ArrayLike] | None = None,
-    confidence: float = 0.95,
     metric: Any = None,
     threshold: Any = 0.5,
+    groups: Any = None,
+    holdout: tuple[Any, ArrayLike] | None = None,
+    confidence: float = 0.95,
+    n_listed: int = 5,
+    balls: str = "common",
+    **ball: Unpack[BallOptions],
 ) -> Audit:
     """Worst-case loss and error of one or several fitted models over a range of radii.
 
-    The ball is around the samples given here.  Several models are measured in one ball: what is not
-    stated (norm, κ, costs, bounds) is that of the first model that is ours.
+    The ball is around the samples given here.  Several models are measured in one ball: norm, κ,
+    costs and bounds that are not stated are those of the first model of this package.
 
     Parameters
     ----------
     model : a model, or a list or mapping of models
-        Each as in :func:`drlogit.worst_case_loss`.  Models in a mapping go by their keys, others
-        by their class.  Of more than two classes, a softmax.
-    X, y, norm, feature_costs, categories, bounds, space, \
-sample_weight
+        Each as in :func:`drlogit.worst_case_loss`.  Models in a mapping are called by their keys,
+        others by their class.
+    X, y
         As in :func:`drlogit.worst_case_loss`.
     epsilons : iterable of float, optional
         Radii, sorted for the report.  By default 0 to 20 % of κ or, where that is less, of the
@@ -178,35 +208,36 @@ sample_weight
     kappa : float, dict, array of shape (n_samples,) or matrix, optional
         Cost of flipping a label, positive, ``inf`` if labels are certain; at most a share
         ``epsilon / kappa`` of the labels can be flipped.  By label or by sample as in
-        :func:`drlogit.solve`.  By default that of the first model that is ours, else 1.
-    balls : {"common", "own"}
-        Whether all models share a ball, or each has the costs and bounds that it was fitted with:
-        then the same radius allows different things, and models are not ranked.
-    groups : optional
-        Subgroups to tell apart on the page: the name of a column of X (or a list of names), an
-        array with a value per sample, or a mapping of such arrays.
-    n_listed : int
-        How many samples to list.
-    holdout : tuple (X, y), optional
-        Rows that no model was fitted to, nor chosen by; these very X and y, if that is so.  The
-        report then begins with what holds for the population that they come from
-        (:func:`drlogit.guarantee`), in the same ball, at a radius that a model was fitted for.
-    confidence : float
-        Of the guarantee of each model, between 0 and 1.
+        :func:`drlogit.solve`.  By default that of the first model of this package, or 1.
     metric, threshold : optional
         The number that you decide by, such as costs ``{(label, decision): cost}``, as in
-        :func:`drlogit.worst_case`.  The report and its page then begin with it, and with the
-        groups side by side.
+        :func:`drlogit.worst_case`.  The report and its page then begin with it, with the groups
+        side by side; the page also has the decision curve, the calibration curve and the rates at
+        the threshold, each with its range over the ball.
+    groups : optional
+        Report each value separately: the name of a column of X (or a list of names), an array with
+        a value per sample, or a mapping of such arrays.
+    holdout : tuple (X, y), optional
+        Rows that were used neither to fit nor to choose a model; X and y themselves, if that is so.
+        The report then begins with what holds for the population that they come from
+        (:func:`drlogit.guarantee`), in the same ball, at a radius that a model was fitted for.
+    confidence : float
+        The confidence of the guarantee of each model, between 0 and 1.
+    n_listed : int
+        The number of samples to list.
+    balls : {"common", "own"}
+        Whether all models share a ball, or each has the costs and bounds that it was fitted with.
+        With ``"own"`` the same radius allows different changes, and models are not ranked.
+    **ball
+        ``norm``, ``feature_costs``, ``categories``, ``bounds``, ``space`` and ``sample_weight`` as
+        in :func:`drlogit.worst_case_loss`.
 
     Returns
     -------
     Audit
     """
-    options: dict[str, Any] = {
-        "norm": norm, "kappa": kappa, "feature_costs": feature_costs, "categories": categories,
-        "bounds": bounds, "space": space, "balls": balls,
-    }  # fmt: skip
-    audits, ball = audit_problems(model, X, y, sample_weight=sample_weight, **options)
+    options: dict[str, Any] = {**ball, "kappa": kappa, "balls": balls}
+    audits, common = audit_problems(model, X, y, **options)
     if epsilons is None:
         radii = default_radii(audits.values())
     else:
@@ -217,14 +248,14 @@ sample_weight
     n_samples = first.problem.rows.n_samples
     names = tuple(X.index.tolist()) if hasattr(X, "iloc") else None
     parts = subgroups(groups, X, n_samples)
-    decided = {}
-    for name, each in audits.items() if metric is not None else ():
+    decided, judged = {}, metric if metric is None else metric_of(first, metric, threshold)
+    for name, each in audits.items() if judged is not None else ():
         asked = Extremes(each, metric_of(each, metric, threshold))
         found = [worst_case_of(asked, radius) for radius in radii]
         decided[name] = (*found, with_groups(asked, own_radius(audits.values(), radii), parts))
     guarantees = {}
     if holdout is not None:
-        unseen, _ = audit_problems(model, *holdout, sample_weight=None, **options)
+        unseen, _ = audit_problems(model, *holdout, **options | {"sample_weight": None})
         radius = own_radius(audits.values(), radii)
         for name, each in unseen.items():
             guarantees[name] = guarantee_of(each.with_radius(radius), confidence)
@@ -237,12 +268,13 @@ sample_weight
             audit_model(name, each, radii, n_listed, names) for name, each in audits.items()
         ),
         spaces=tuple(dict.fromkeys(each.measured.space for each in audits.values())),
-        ball=ball,
+        ball=common,
         row_names=names,
         audited=audits,
         subgroups=parts,
         guarantees=guarantees,
         decided=decided,
+        metric=judged,
     )
 
 
@@ -331,7 +363,12 @@ def _decided(report: Audit) -> list[str]:
     if not lines:
         return []
     head = f"{found[0].metric}, as the samples are -> in the worst case"
-    return ["", head, *_table(columns), *lines]
+    said = "" if report.metric is None else report.metric.decides(_classes(report))
+    return ["", *filter(None, [said]), head, *_table(columns), *lines]
+
+
+def _classes(report: Audit) -> tuple[Any, ...]:
+    return next(iter(report.audited.values())).classes
 
 
 def _guarantees(report: Audit) -> list[str]:
@@ -348,6 +385,7 @@ def _guarantees(report: Audit) -> list[str]:
             f"{each.mean_error:.1%})"
             for name, each in found
         ),
+        *dict.fromkeys(each.about_price for _, each in found if each.about_price),
         *(f"  {name}: {each.says_nothing}" for name, each in found if each.says_nothing),
         *dict.fromkeys(each.assumed for _, each in found),
     ]

@@ -5,66 +5,47 @@
     RocBoxDisplay.from_estimator(model, X, y, epsilon=0.02, thresholds=[0.2, 0.5])
 
 Each shows a number as the samples are, and between its least and its largest value over the
-Wasserstein ball (:mod:`drlogit.robustness.extremes`).  Options are those of
+Wasserstein ball (:mod:`drlogit.robustness.decision_curves`).  Other options are those of
 :func:`drlogit.worst_case`.  Needs matplotlib.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit
 
-from ..problem.parameters import check_epsilon
 from ..robustness.adversary import Adversary
 from ..robustness.audit_problem import audit_problem
-from ..robustness.extremes import Extremes
-from ..robustness.measured_model import radius_of_fit
-from ..robustness.metrics import Metric, metric_of
+from ..robustness.decision_curves import Band, calibration_bands, net_benefits, rates
 from ..rows.arrays import FloatArray
 from .displays import new_axes
 
 _BLUE, _ORANGE = "#0072B2", "#D55E00"
 
 
-class Band(NamedTuple):
-    """A number as the samples are, and its least and largest value in the ball."""
-
-    nominal: float
-    low: float
-    high: float
-
-
-def _audited(model: Any, X: Any, y: ArrayLike, epsilon: float | None, **options: Any) -> Adversary:
-    asked = {
-        "epsilon": check_epsilon(radius_of_fit(model) if epsilon is None else epsilon),
-        "kappa": None, "norm": None, "feature_costs": None, "sample_weight": None, **options,
-    }  # fmt: skip
-    audit = audit_problem(model, X, y, **asked)
+def _of_two_classes(model: Any, X: Any, y: ArrayLike, **ball: Any) -> Adversary:
+    audit = audit_problem(model, X, y, **ball)
     if len(audit.classes) > 2:
-        raise ValueError(f"this picture is of two classes, and the model has {len(audit.classes)}")
+        raise ValueError(f"expected a model of two classes, got {len(audit.classes)} classes")
     return audit
-
-
-def _band(audit: Adversary, metric: Metric) -> Band:
-    asked, epsilon = Extremes(audit, metric), audit.problem.epsilon
-    return Band(asked.nominal(), asked.end(-1.0, epsilon), asked.end(1.0, epsilon))
 
 
 class DecisionCurveDisplay:
     """Net benefit against the threshold, as the samples are and in the worst case.
 
-    Net benefit is ``TP - FP·p/(1 - p)`` at the threshold p, per sample: what false alarms weigh
-    follows from the threshold.  Beside it is what it is to treat all, and to treat none.
+    Net benefit is ``TP - FP·p/(1 - p)`` per sample at the threshold p, which says what a false
+    alarm weighs.  The curve of the model lies beside those of treating all and of treating none.
 
     Attributes
     ----------
     thresholds : array
     model_bands, all_bands : list of Band
-        Net benefit of the model, and of treating all, at each threshold.
+        Net benefit of the model and of treating all, at each threshold.
+    epsilon : float
+        The radius of the ball.
     figure_, ax_, lines_ : matplotlib artists
     """
 
@@ -82,20 +63,14 @@ class DecisionCurveDisplay:
         y: ArrayLike,
         *,
         thresholds: Sequence[float] | None = None,
-        epsilon: float | None = None,
         ax: Any = None,
-        **options: Any,
+        **ball: Any,
     ) -> DecisionCurveDisplay:
-        """Compute and draw; ``thresholds`` are by default 0.02 to 0.98."""
-        audit = _audited(model, X, y, epsilon, **options)
+        """Compute and draw; by default from 0.02 to 0.98."""
+        audit = _of_two_classes(model, X, y, **ball)
         grid = np.linspace(0.02, 0.98, 33) if thresholds is None else np.asarray(thresholds)
-        models, everyone = [], []
-        for p in grid.tolist():
-            metric, odds = metric_of(audit, "net_benefit", p), p / (1.0 - p)
-            models.append(_band(audit, metric))
-            table = np.array([[-odds, -odds], [1.0, 1.0]])
-            everyone.append(_band(audit, Metric("net_benefit", table, None, metric.cuts)))
-        return cls(grid, models, everyone, audit.problem.epsilon).plot(ax=ax)
+        bands = net_benefits(audit, grid.tolist())
+        return cls(grid, *bands, audit.problem.epsilon).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> DecisionCurveDisplay:
         """Draw on ``ax``, or on new axes."""
@@ -123,7 +98,7 @@ class CalibrationBandDisplay:
     """The share of positives against the predicted probability, with its range over the ball.
 
     Samples are in bins of equal size by their probability.  The range of a bin is that of the share
-    of positives among the samples whose probability is in the bin, wherever they came from.
+    of positives among the samples whose probability lies in the bin, wherever they came from.
 
     Attributes
     ----------
@@ -131,6 +106,8 @@ class CalibrationBandDisplay:
         The mean probability in each bin.
     bands : list of Band
         The share of positives in each bin.
+    epsilon : float
+        The radius of the ball.
     figure_, ax_, line_ : matplotlib artists
     """
 
@@ -139,30 +116,11 @@ class CalibrationBandDisplay:
 
     @classmethod
     def from_estimator(
-        cls,
-        model: Any,
-        X: Any,
-        y: ArrayLike,
-        *,
-        n_bins: int = 5,
-        epsilon: float | None = None,
-        ax: Any = None,
-        **options: Any,
+        cls, model: Any, X: Any, y: ArrayLike, *, n_bins: int = 5, ax: Any = None, **ball: Any
     ) -> CalibrationBandDisplay:
         """Compute and draw."""
-        audit = _audited(model, X, y, epsilon, **options)
-        scores, w = audit.scores[1], audit.weights
-        cuts = np.unique(np.quantile(scores, np.linspace(0.0, 1.0, n_bins + 1)[1:-1]))
-        bins = np.searchsorted(cuts, scores)
-        kept = [k for k in range(cuts.size + 1) if w[bins == k].sum() > 0.0]
-        p, bands = expit(scores), []
-        for k in kept:
-            below = np.zeros((2, cuts.size + 1))
-            below[:, k] = 1.0
-            above = below * np.array([[0.0], [1.0]])
-            bands.append(_band(audit, Metric("share", above, below, tuple(cuts.tolist()))))
-        predicted = [np.average(p[bins == k], weights=w[bins == k]) for k in kept]
-        return cls(np.array(predicted), bands, audit.problem.epsilon).plot(ax=ax)
+        audit = _of_two_classes(model, X, y, **ball)
+        return cls(*calibration_bands(audit, n_bins), audit.problem.epsilon).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> CalibrationBandDisplay:
         """Draw on ``ax``, or on new axes."""
@@ -190,6 +148,8 @@ class RocBoxDisplay:
     ----------
     thresholds : list of float
     fpr, tpr : list of Band
+    epsilon : float
+        The radius of the ball.
     figure_, ax_, boxes_ : matplotlib artists
     """
 
@@ -206,30 +166,30 @@ class RocBoxDisplay:
         y: ArrayLike,
         *,
         thresholds: Sequence[float] = (0.5,),
-        epsilon: float | None = None,
         ax: Any = None,
-        **options: Any,
+        **ball: Any,
     ) -> RocBoxDisplay:
         """Compute and draw."""
-        audit = _audited(model, X, y, epsilon, **options)
-        fpr, tpr = (
-            [_band(audit, metric_of(audit, name, at)) for at in thresholds]
-            for name in ("fpr", "tpr")
-        )
+        audit = _of_two_classes(model, X, y, **ball)
+        fpr, tpr = map(list, zip(*(rates(audit, at) for at in thresholds), strict=True))
         return cls(list(thresholds), fpr, tpr, audit.problem.epsilon).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> RocBoxDisplay:
-        """Draw on ``ax``, or on new axes."""
+        """Draw on ``ax``, or on new axes; each box has its threshold at its lower right corner."""
         self.ax_ = ax = new_axes(4.5, 4.2) if ax is None else ax
         from matplotlib.patches import Rectangle
 
         self.figure_, self.boxes_ = ax.figure, []
-        for at, x, y in zip(self.thresholds, self.fpr, self.tpr, strict=True):
-            box = Rectangle((x.low, y.low), x.high - x.low, y.high - y.low, color=_BLUE, alpha=0.15)
+        for k, (at, x, y) in enumerate(zip(self.thresholds, self.fpr, self.tpr, strict=True)):
+            color = (_BLUE, _ORANGE)[k % 2]
+            box = Rectangle((x.low, y.low), x.high - x.low, y.high - y.low, color=color, alpha=0.15)
             self.boxes_.append(ax.add_patch(box))
-            ax.plot(x.nominal, y.nominal, "o", color=_BLUE)
-            ax.annotate(f"{at:g}", (x.nominal, y.nominal), (5, -9), textcoords="offset points")
+            ax.plot(x.nominal, y.nominal, "o", color=color)
+            ax.annotate(
+                f"{at:g}", (x.high, y.low), (-3, 3), textcoords="offset points", color=color,
+                ha="right", va="bottom",
+            )  # fmt: skip
         ax.plot([0.0, 1.0], [0.0, 1.0], ":", color="0.4")
-        ax.set(xlabel=f"false positive rate (box: within ε = {self.epsilon:g})",
+        ax.set(xlabel=f"false positive rate (boxes: within ε = {self.epsilon:g})",
                ylabel="true positive rate", xlim=(0.0, 1.0), ylim=(0.0, 1.0))  # fmt: skip
         return self

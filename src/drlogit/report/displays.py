@@ -1,11 +1,12 @@
 """Pictures, in scikit-learn's Display convention: curves of an audit, a path.
 
-A display is made by a ``from_…`` constructor, which computes what is needed and draws it, or from
-that data directly; ``plot`` draws it (again).  Afterwards ``figure_`` and ``ax_`` hold the figure
-and its axes, and other attributes with a trailing underscore the artists:
+A ``from_…`` constructor computes the data of a display and draws it; ``plot`` draws it again.
+Afterwards ``figure_`` and ``ax_`` hold the figure and its axes, and other attributes with a
+trailing underscore hold the artists:
 
     RobustnessDisplay.from_estimators({"plain": lr, "robust": drlr}, X, y, kappa=1.0)
-    RegularizationPathDisplay.from_path(drlogit.regularization_path(X, y, kappa=1.0))
+    RobustnessDisplay.from_audit(drlogit.audit(model, X, y))
+    drlogit.regularization_path(X, y, kappa=1.0).plot()
 
 Needs matplotlib (``pip install "drlogit[plot]"``), which is imported when something is drawn.
 Log-losses are in nats.  Colours are those of Okabe and Ito, which colour-blind readers can tell
@@ -85,16 +86,23 @@ class RobustnessDisplay:
     ) -> RobustnessDisplay:
         """Audit models at many radii from 0 to ``max_epsilon``, and draw.
 
-        ``models`` is a model, or a list or mapping of models; without ``max_epsilon`` the radii of
-        :func:`drlogit.audit` are taken.  Other options are those of :func:`drlogit.audit`.
+        ``models`` is a model, or a list or mapping of models.  By default the radii are those of
+        :func:`drlogit.audit`, whose other options are accepted, too.
         """
         if max_epsilon is None:
             max_epsilon = audit(models, X, y, kappa=kappa, **options).epsilons[-1]
         radii = np.linspace(0.0, max_epsilon, 101)
         return cls(audit(models, X, y, kappa=kappa, epsilons=radii, **options)).plot(ax=ax)
 
-    #: The same under scikit-learn's name, for one model.
-    from_estimator = from_estimators
+    @classmethod
+    def from_estimator(cls, model: Any, X: Any, y: ArrayLike, **options: Any) -> RobustnessDisplay:
+        """The same for one model, under scikit-learn's name."""
+        return cls.from_estimators(model, X, y, **options)
+
+    @classmethod
+    def from_audit(cls, report: Audit, *, ax: Any = None) -> RobustnessDisplay:
+        """Draw an audit that is at hand; the lines join its radii."""
+        return cls(report).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> RobustnessDisplay:
         """Draw; ``ax`` is a pair of axes, if not new ones."""

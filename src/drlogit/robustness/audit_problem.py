@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import scipy.sparse as sp
@@ -41,34 +41,51 @@ from ..rows.arrays import FloatArray, IndexArray, Matrix
 from ..rows.blocks import Block
 from ..rows.building import checked_rows
 from ..rows.checks import as_numbers, check_features, check_weights
+from ..rows.threads import one_blas_thread
 from .adversary import Adversary
 from .features import Feature, costs_by_feature
 from .linear_model import codes_of
-from .measured_model import MeasuredModel, measure, with_the, words_of
+from .measured_model import MeasuredModel, measure, radius_of_fit, with_the, words_of
 
 
+class BallOptions(TypedDict, total=False):
+    """How distance is measured and how much each row counts; all of them have a default.
+
+    :func:`drlogit.worst_case_loss` documents them.
+    """
+
+    norm: str | Norm | None
+    feature_costs: Any
+    categories: Any
+    bounds: Any
+    space: str
+    sample_weight: ArrayLike | None
+
+
+@one_blas_thread
 def audit_problem(
     model: Any,
     X: Any,
     y: ArrayLike,
     *,
-    epsilon: float,
-    kappa: Any,
-    norm: str | Norm | None,
-    feature_costs: Any,
-    sample_weight: ArrayLike | None,
+    epsilon: float | None = None,
+    kappa: Any = None,
+    norm: str | Norm | None = None,
+    feature_costs: Any = None,
     categories: Any = None,
     bounds: Any = None,
     space: str = "fitted",
-    ball: tuple[str, Adversary] | None = None,
+    sample_weight: ArrayLike | None = None,
+    common: tuple[str, Adversary] | None = None,
 ) -> Adversary:
     """Check everything and put it together; ``ValueError`` says what is wrong.
 
-    What is None is measured as the model was fitted; the ℓ1 norm and κ = 1 if it does not know.
-    ``ball`` is that of another model, with its name, and goes before the fit's own.
+    Whatever is None is taken from the fit of the model.  A model without a fit of ours is measured
+    in the ℓ1 norm with κ = 1, and needs an epsilon.  ``common`` is the name and the audit of
+    another model, whose costs and bounds replace those of this model's fit.
     """
     measured = measure(model, X, space, categories)
-    epsilon = check_epsilon(epsilon)
+    epsilon = check_epsilon(radius_of_fit(model) if epsilon is None else epsilon)
     if kappa is None:
         kappa = own_kappa(None if measured.fit is None else measured.fit.kappa_)
     if is_stated_singly(kappa):
@@ -86,7 +103,7 @@ def audit_problem(
     if categories is not None and isinstance(own, Result) and own.ball is not None:
         categories = _with_none_of(own.ball, categories, n_features, measured.names)
     measured, declared = _in_ball(
-        measured, matrix, weights, feature_costs, categories, bounds, ball
+        measured, matrix, weights, feature_costs, categories, bounds, common
     )
     codes, classes = codes_of(linear, y, n_samples)
     rows = checked_rows(matrix, np.ones(n_samples), weights, intercept=True, n_jobs=1)
@@ -154,7 +171,7 @@ def _in_ball(
     costs: Any,
     categories: Any,
     bounds: Any,
-    ball: tuple[str, Adversary] | None,
+    common: tuple[str, Adversary] | None,
 ) -> tuple[MeasuredModel, Declared]:
     """With costs, categories and bounds for each column: stated, of a common ball, or the fit's.
 
@@ -167,10 +184,10 @@ def _in_ball(
         own = words_of(measured.costs, measured.categories, measured.bounds)
     groups = measured.categories if categories is None else categories
     declared = check_domains(groups, None, n_features, measured.names)
-    measured = replace(measured, X=None, categories=declared.groups, positions=declared.positions)
-    if ball is not None:
-        there = _carried_over(ball, measured.features, n_features, for_bounds=costs is not None)
-        other = ball[1].measured
+    measured = replace(measured, X=matrix, categories=declared.groups, positions=declared.positions)
+    if common is not None:
+        there = _carried_over(common, measured.features, n_features, for_bounds=costs is not None)
+        other = common[1].measured
         measured = replace(
             measured, costs=there[0], bounds=there[1], space=other.space,
             bounds_from_rows=other.bounds_from_rows,
@@ -222,15 +239,19 @@ def _with_none_of(
 
 
 def _carried_over(
-    ball: tuple[str, Adversary], features: tuple[Feature, ...], n_columns: int, *, for_bounds: bool
+    common: tuple[str, Adversary],
+    features: tuple[Feature, ...],
+    n_columns: int,
+    *,
+    for_bounds: bool,
 ) -> tuple[FloatArray, tuple[FloatArray, FloatArray] | None]:
     """Costs for the columns of another matrix, and bounds, if any; ``for_bounds`` alone?
 
     Models are told apart by the same radius only if it allows the same changes.  So a ball is
     carried over by feature, in the feature's own units, whatever scales or encodes it in either.
     """
-    model, measured = ball[0], ball[1].measured
-    known = {(feature.name, feature.levels is None): feature for feature in ball[1].features}
+    model, measured = common[0], common[1].measured
+    known = {(feature.name, feature.levels is None): feature for feature in common[1].features}
     bounds = (-np.inf, np.inf) if measured.bounds is None else measured.bounds
     ends = np.array([np.broadcast_to(end, measured.costs.size) for end in bounds])
     costs, limits = np.ones(n_columns), np.tile([[-np.inf], [np.inf]], n_columns)

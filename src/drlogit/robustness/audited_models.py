@@ -16,6 +16,7 @@ from .adversary import Adversary
 from .audit_problem import audit_problem
 from .guarantees import Guarantee
 from .measured_model import own_fit
+from .metrics import Metric
 from .misclassification import best_error, worst_error
 from .subgroups import Subgroup
 from .worst_case import WorstCase
@@ -98,8 +99,9 @@ class AuditOutcome:
 
     ``ball`` names the model in whose ball all are measured; empty if each is in its own, and then
     the same radius does not mean the same.  ``guarantees``, by model, are about the population of
-    rows that the models have not seen, if there were any.  ``decided``, by model, is the metric
-    that people decide by, at each radius and last with its groups at the radius of a fit.
+    rows that the models have not seen, if there were any.  ``decided``, by model, is the worst case
+    of the ``metric`` that people decide by, at each radius and last with its groups at the radius
+    of a fit.
     """
 
     kappa: StatedKappa
@@ -114,15 +116,23 @@ class AuditOutcome:
     subgroups: tuple[Subgroup, ...] = field(repr=False)
     guarantees: dict[str, Guarantee] = field(repr=False)
     decided: dict[str, tuple[WorstCase, ...]] = field(repr=False, default_factory=dict)
+    metric: Metric | None = field(repr=False, default=None)
 
 
 def audit_problems(
-    model: Any, X: Any, y: Any, *, norm: Any, kappa: Any, balls: str = "common", **options: Any
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    norm: Any = None,
+    kappa: Any = None,
+    balls: str = "common",
+    **options: Any,
 ) -> tuple[dict[str, Adversary], str]:
     """The audits of one or several models, by name; options are those of :func:`audit_problem`.
 
-    All are in one ball, that of the first model that was fitted with one; its name is returned,
-    too, or nothing if each has its own.
+    The name of the model in whose ball all are measured comes second: the first model that was
+    fitted with a ball.  It is empty if each model is measured in its own ball.
     """
     if balls not in ("common", "own"):
         raise ValueError(f"balls must be 'common' or 'own', got {balls!r:.40}")
@@ -137,7 +147,7 @@ def audit_problems(
     for name in (first, *(other for other in models if other != first)):
         numbers = as_numbers and categories is None and fits[name] is None
         found[name] = audit_problem(
-            models[name], X, y, epsilon=0.0, kappa=kappa, norm=norm, ball=ball,
+            models[name], X, y, epsilon=0.0, kappa=kappa, norm=norm, common=ball,
             categories=[] if numbers else categories, **options,
         )  # fmt: skip
         if name == first:

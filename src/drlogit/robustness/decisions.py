@@ -24,7 +24,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..rows.arrays import FloatArray, IndexArray
+from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from .breakpoints import Breakpoints, Hulls
 
 #: Samples that are looked at together: their numbers stay in the processor's cache.
@@ -72,17 +72,33 @@ class Decisions:
                 found.append(Breakpoints.of_hulls(costs, gains, some, 1 + pays))
         return Hulls(start, Breakpoints.joined(found), begins=begins)
 
-    def paying(self, table: FloatArray, price: float) -> IndexArray:
-        """Samples for which some option is worth a price."""
-        found = [np.empty(0, dtype=np.intp)]
-        for value, pays, members in self._changes(table):
-            worth = np.zeros(members.size, dtype=bool)
-            for option in pays:
-                k, d = divmod(int(option), self.n_decisions)
-                limit = (float(table[k, d]) - value) / price if price > 0.0 else np.inf
-                worth |= self.label_costs[k, members] + self.reach[d, members] < limit
-            found.append(members[worth])
-        return np.concatenate(found)
+    def best_options(self, table: FloatArray, price: float) -> IndexArray:
+        """The option ``k·D + d`` that gains most at a positive price, for each sample."""
+        best = self._state.copy()
+        for first in range(0, best.size, _LOT):
+            lot = slice(first, first + _LOT)
+            most, chosen = table.ravel()[best[lot]], best[lot]
+            for option, value in enumerate(table.ravel().tolist()):
+                k, d = divmod(option, self.n_decisions)
+                net = value - price * (self.label_costs[k, lot] + self.reach[d, lot])
+                better = net > most
+                np.copyto(most, net, where=better)
+                chosen[better] = option
+        return best
+
+    def cost_to_enter(self, options: BoolArray) -> float:
+        """What it costs to bring all samples to some of the options, each to the cheapest."""
+        cheapest = np.full(self.label.size, np.inf)
+        for k, d in np.argwhere(options):
+            np.minimum(cheapest, self.label_costs[k] + self.reach[d], out=cheapest)
+        some = self.weights > 0.0
+        return float(self.weights[some] @ cheapest[some])
+
+    def total_cost(self, options: IndexArray, weights: FloatArray) -> float:
+        """What it costs to bring samples of these weights to these options."""
+        moved = np.flatnonzero((options != self._state) & (weights > 0.0))
+        k, d = np.divmod(options[moved], self.n_decisions)
+        return float(weights[moved] @ (self.label_costs[k, moved] + self.reach[d, moved]))
 
     def _changes(self, table: FloatArray) -> Iterator[tuple[float, IndexArray, IndexArray]]:
         """What samples of one label and decision count for, options that are more, the samples."""

@@ -15,8 +15,6 @@ the other.  A difference of ratios is one over the part of the budget that each 
 
 from __future__ import annotations
 
-import heapq
-import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -26,17 +24,16 @@ import numpy as np
 from scipy.special import expit
 
 from ..rows.arrays import FloatArray, IndexArray
+from ..rows.threads import one_blas_thread
 from .adversary import Adversary
 from .breakpoints import Hulls
 from .decisions import Decisions
 from .metrics import Metric
+from .ratios import Ratio, largest_gap
 from .smooth_metrics import Smooth, smooth
 
 #: With more samples, ratios are computed on those that are cheap to change, and checked on all.
 _ALL_AT_ONCE = 50_000
-
-#: How sure a difference of ratios is, and after how many ways to share the budget to stop.
-_GAP_TOL, _MOST_SHARES = 1e-6, 400
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +59,13 @@ class Extremes:
         cuts = self.metric.cuts
         return self.audit.predictions if cuts in (None, (0.0,)) else self.audit.decisions(cuts)
 
+    @property
+    def _ratio(self) -> Ratio:
+        metric = self.metric
+        assert metric.table is not None
+        assert metric.below is not None
+        return Ratio(self.decisions, metric.table, metric.below)
+
     def is_exact(self, sign: float) -> bool:
         """Whether an end is attained in the limit, and not a little beyond what is."""
         audit, metric = self.audit, self.metric
@@ -73,27 +77,32 @@ class Extremes:
             return False
         return audit.exact_crossings
 
+    def values(self) -> tuple[FloatArray, FloatArray]:
+        """The metric of each sample as it is, and 1; of a ratio, numerator and denominator."""
+        audit, metric = self.audit, self.metric
+        ones = np.ones(audit.codes.size)
+        if metric.table is not None:
+            above = self.decisions.values(metric.table)
+            return above, ones if metric.below is None else self.decisions.values(metric.below)
+        if metric.name == "log_loss":
+            return audit.losses, ones
+        off = expit(audit.scores[1]) - audit.codes
+        return (off if metric.name == "calibration" else off**2), ones
+
     def nominal(self, weights: FloatArray | None = None) -> float:
         """The metric of the samples as they are."""
-        w, metric = self.audit.weights if weights is None else weights, self.metric
-        if metric.table is not None:
-            above = float(w @ self.decisions.values(metric.table))
-            if metric.below is None:
-                return above / float(w.sum())
-            below = float(w @ self.decisions.values(metric.below))
-            if below == 0.0:
-                raise ValueError(f"{metric} is not defined: no row counts for its denominator")
-            return above / below
-        if metric.name == "log_loss":
-            return float(w @ self.audit.losses) / float(w.sum())
-        off = expit(self.audit.scores[1]) - self.audit.codes
-        return float(w @ (off if metric.name == "calibration" else off**2)) / float(w.sum())
+        w = self.audit.weights if weights is None else weights
+        above, below = (float(w @ each) for each in self.values())
+        if below == 0.0:
+            raise ValueError(f"{self.metric} is not defined: no row counts for its denominator")
+        return above / below
 
+    @one_blas_thread
     def end(self, sign: float, epsilon: float, weights: FloatArray | None = None) -> float:
         """The largest value (sign 1) or the least (-1); ``weights`` are others that sum to one."""
         w, metric = self.audit.weights if weights is None else weights, self.metric
         if metric.below is not None:
-            return self._ratio(sign, epsilon, w)
+            return self._ratio.end(sign, epsilon, w, self.nominal(w))
         part = self.part(sign)
         if isinstance(part, Smooth):
             return sign * _least_dual(part, w, epsilon)[0]
@@ -153,7 +162,12 @@ class Extremes:
         ``one`` and ``other`` are the weights of their samples among all; the budget is of all.
         """
         if self.metric.below is not None:
-            return self._gap_of_ratios(epsilon, one, other)
+            return largest_gap(
+                lambda share: (
+                    self.end(1.0, share * epsilon, one),
+                    self.end(-1.0, (1.0 - share) * epsilon, other),
+                )
+            )
         shares = float(one.sum()), float(other.sum())
         parts = self.part(1.0), self.part(-1.0)
 
@@ -169,75 +183,6 @@ class Extremes:
             for part, share in zip(parts, shares, strict=True)
         )
         return least_dual(at, epsilon, max(slopes))[0]
-
-    # --- ratios -----------------------------------------------------------------------------
-
-    def _ratio(self, sign: float, epsilon: float, weights: FloatArray) -> float:
-        """Dinkelbach's method, on the samples that can be worth their cost if they are many."""
-        every, start = replace(self.decisions, weights=weights), self.nominal(weights)
-        if weights.size <= _ALL_AT_ONCE:
-            return self._dinkelbach(every, sign, epsilon, start)[0]
-        few, w = _few(weights)
-        theta, price = self._dinkelbach(replace(every.some(few), weights=w), sign, epsilon, start)
-        theta, price = start + 0.98 * (theta - start), 0.7 * price
-        active = np.zeros(weights.size, dtype=bool)
-        while True:
-            # Samples that are left out stay as they are, which is best for them at this price.
-            paying = every.paying(sign * self.metric.less(theta), price)
-            if active[paying].all() and active.any():
-                return theta
-            active[paying] = True
-            some, rest = every.some(np.flatnonzero(active)), np.where(active, 0.0, weights)
-            theta, price = self._dinkelbach(some, sign, epsilon, theta, rest)
-
-    def _dinkelbach(
-        self, decisions: Decisions, sign: float, epsilon: float, theta: float,
-        rest: FloatArray | None = None,
-    ) -> tuple[float, float]:  # fmt: skip
-        """The ratio, and the price γ there; ``rest`` are weights of samples that stay."""
-        w, below, metric = decisions.weights, self.metric.below, self.metric
-        assert below is not None
-        staying = np.zeros(2)
-        if rest is not None:
-            tables = metric.less(0.0), below
-            staying = np.array([rest @ self.decisions.values(table) for table in tables])
-        for step in range(100):
-            found = decisions.hulls(sign * metric.less(theta))
-            value = float(found.curve(w).at(epsilon)) + sign * (staying[0] - theta * staying[1])
-            total = float(staying[1] + found.other_curve(w, below).at(epsilon))
-            if step == 0 and rest is not None and (value < -1e-12 or total <= 0.0):
-                theta = 0.5 - 0.5 * sign  # the guess was beyond the root, which this never is
-                continue
-            if value <= 1e-14 * total or total <= 0.0:
-                break
-            theta = min(max(theta + sign * value / total, 0.0), 1.0)
-        return float(theta), found.edges.price(w, epsilon)
-
-    def _gap_of_ratios(self, epsilon: float, one: FloatArray, other: FloatArray) -> float:
-        """The best way to share the budget: both ends rise with what a group gets.
-
-        So between two shares the gap is at most that of the larger share for both.
-        """
-
-        def ends(share: float) -> tuple[float, float]:
-            return (
-                self._ratio(1.0, share * epsilon, one),
-                self._ratio(-1.0, (1.0 - share) * epsilon, other),
-            )
-
-        at = {share: ends(share) for share in np.linspace(0.0, 1.0, 9).tolist()}
-        best = max(high - low for high, low in at.values())
-        shares = sorted(at)
-        bounds = [(at[a][1] - at[b][0], a, b) for a, b in itertools.pairwise(shares)]
-        heapq.heapify(bounds)
-        while -bounds[0][0] > best + _GAP_TOL and len(at) < _MOST_SHARES:
-            _, a, b = heapq.heappop(bounds)
-            middle = 0.5 * (a + b)
-            at[middle] = ends(middle)
-            best = max(best, at[middle][0] - at[middle][1])
-            for left, right in ((a, middle), (middle, b)):
-                heapq.heappush(bounds, (at[left][1] - at[right][0], left, right))
-        return max(best, -bounds[0][0])
 
 
 def _sums(part: Hulls | Smooth, weights: FloatArray, price: float) -> tuple[float, float]:

@@ -1,28 +1,22 @@
 """A promise about new data: how bad a model can be on the population that unseen rows come from.
 
-The worst-case loss of a fit is about the rows that it was fitted to.  For rows that the model has
-not seen, weak duality at a λ that was fixed without them gives
+The worst-case loss of a fit is about the rows that it was fitted to.  Limits for the population
+come from rows that the model has not seen (:mod:`.unseen_rows`), each at a price that was fixed
+without them.  The values of the error lie between 0 and 1, so its limit holds for every number of
+rows.  So does the limit of the loss where every feature has categories or stated bounds; elsewhere
+it is approximate (:mod:`.limits`).
 
-    sup { E_Q loss : W(Q, P) ≤ ε }  ≤  ελ + E_P[R_λ]
+The price λ of the loss is that of the fit if the ball is that of the fit.  Otherwise λ is chosen on
+a part of the rows, as the price of the error always is, and that part is left out of the limits.
 
-for the unknown distribution P of the rows, where ``R_λ`` is what the adversary gets of a row at
-the price λ.  ``E_P[R_λ]`` is the mean of independent numbers, one per row, so it has an upper
-confidence limit.  The error has one, too, with a price γ and ``(1 - γ d)_+`` in place of ``R_λ``;
-d is the cost of making the prediction of a row wrong.  These numbers lie in [0, 1], so their limit
-holds for every number of rows.  So does the limit of the loss where every feature has categories
-or stated bounds; elsewhere it is an approximate one (:mod:`.unseen_rows`).
-
-λ is the fit's own if the ball is; otherwise λ is chosen on a part of the rows, as γ always is, and
-that part takes no part in the limits.
-
-Users without a hold-out set can have the statement *out of fold*: the model is fitted again without
-each fold in turn, λ and γ come from the rows it was fitted to, and the ``R_λ`` of all rows, each
-from the model that has not seen it, are pooled.  The limit is one of the mean over these models.
-Folds share training rows, so the pooled numbers are only about independent: cross-validation has a
-central limit theorem where leaving out a row changes a model little (Bayle, Bayle, Janson and
-Mackey 2020, Adv. Neural Inf. Process. Syst. 33), as it does where the fit is robust.  Where these
-rows have also chosen among M pairs (ε, κ), each limit takes a confidence of ``1 - α/M``: with that,
-all M hold at once, so the one of the pair chosen does.
+Without held-out rows, the limits can come from cross-validation: the model is fitted again without
+each fold in turn, prices come from the rows it was fitted to, and the values of all rows, each from
+the model that has not seen it, are pooled.  The limits are then those of the mean over these
+models.  Folds share training rows, so the pooled values are only approximately independent:
+cross-validation has a central limit theorem where leaving out a row changes a model little (Bayle,
+Bayle, Janson and Mackey 2020, Adv. Neural Inf. Process. Syst. 33), as it does where the fit is
+robust.  Where the same rows were used to compare M settings (ε, κ), each limit takes a confidence
+of ``1 - α/M``: all M limits then hold at once, and with them the limit of the chosen setting.
 """
 
 from __future__ import annotations
@@ -30,7 +24,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,21 +34,16 @@ from ..estimators.classifier import DRLogisticRegression
 from ..estimators.classifier_cv import DRLogisticRegressionCV
 from ..estimators.tables.frames import rows_of
 from ..problem.label_costs import StatedKappa, flips_in_words
-from ..problem.norms import Norm
-from ..rows.arrays import FloatArray, IndexArray
 from .adversary import Adversary
-from .audit_problem import audit_problem
-from .extremes import Extremes
+from .audit_problem import BallOptions, audit_problem
 from .measured_model import own_fit, radius_of_fit
-from .metric_promises import MetricPromise, promise_of, split_rows
+from .metric_promises import MetricPromise, about_folds, about_price, promise_of
 from .metrics import metric_of
 from .subgroups import Subgroup, subgroups
-from .unseen_rows import LEAST_ROWS, PricedRows, best_prices, constant_model, own_lambda
+from .unseen_rows import AskedRows, Fold, UnseenRows, in_random_order, own_lambda
 
-#: The share of the rows on which prices are chosen; it costs the limits a tenth of their precision.
-_CHOOSING = 0.2
-
-_ASSUMED = "Assumed: the rows are independent, of one population"
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 @dataclass(frozen=True)
@@ -68,30 +57,33 @@ class Guarantee:
         distribution within ``epsilon`` of the one that the rows come from.  Both hold at once.
         The loss is infinite if these rows give no limit; ``no_limit`` says why.
     confidence : float
-        Of both together.
+        The probability with which both limits hold.
     n : int
-        Rows that it rests on.
+        The number of rows that the limits rest on.
     epsilon, kappa : float, or κ by label, or "by sample"
-        The radius and what a flipped label costs.
+        The radius and the cost of a flipped label.
     mean_loss, mean_error : float
-        Of the model on these rows, as they are.
+        Log-loss and error of the model on these rows as they are.
     constant_loss, constant_error : float
         The limits of a model that ignores the features, at the same confidence.  A limit that is
         no lower says nothing about the model.
     exact_loss : bool
-        Whether the limit of the loss holds for every number of rows, given what is ``assumed``.
-        Otherwise it is approximate, or rests on bounds that were found in rows.
+        Whether the limit of the loss holds for every number of rows under the assumptions.
+        Otherwise it is approximate, or it rests on bounds that were found in rows.
     assumed : str
-        What the limits rest on, in words.
+        The assumptions, in words.
     no_limit : str
         Why there is no limit of the loss; empty if there is one.
     group : str
-        The part of the rows that it is about; empty for all of them.
+        The group of rows that the limits describe; empty for all rows.
     groups : tuple of Guarantee
-        The same for each part, if ``groups`` was given; the confidence is that of all of them.
+        The limits of each group; the confidence is that of all limits together.
     folds, tried : int
-        The number of models that it is about, if it is out of fold (0: the model itself); and the
-        number of candidates among which the rows have chosen.
+        The number of cross-validation models that the limits average (0: they are about the model
+        itself), and the number of settings that the rows were used to compare.
+    n_error, n_price : int
+        The number of rows that the limit of the error rests on, and of those that set the price of
+        the adversary's moves.
     """
 
     loss: float
@@ -111,6 +103,8 @@ class Guarantee:
     groups: tuple[Guarantee, ...] = ()
     folds: int = 0
     tried: int = 1
+    n_error: int = 0
+    n_price: int = 0
 
     @property
     def limits(self) -> str:
@@ -119,6 +113,17 @@ class Guarantee:
         if self.no_limit:
             loss = f"no limit of the log-loss ({self.no_limit})"
         return f"{loss}, error <= {self.error:.1%}"
+
+    @property
+    def about_price(self) -> str:
+        """Why limits do not rest on all rows; empty if they do."""
+        if self.n_price and self.n_error < self.n:
+            return (
+                f"{self.n_price} of these rows set the price of the adversary's moves for the "
+                f"error, whose limit rests on the other {self.n_error}: a limit needs a price that "
+                "was fixed without its rows."
+            )
+        return about_price(self.n_price)
 
     @property
     def says_nothing(self) -> str:
@@ -156,14 +161,9 @@ class Guarantee:
             nothing = "; no better than a model that ignores the features"
             said = f"  {part.group} ({part.n} rows): {part.limits}"
             lines.append(said + (nothing if part.says_nothing else ""))
-        if self.folds:
-            lines.append(
-                f"This is about {self.folds} models, on average, each fitted without a fold and "
-                "judged by it; the model of all rows is not among them."
-            )
-        if self.tried > 1:
-            lines.append(f"The choice among {self.tried} candidates by these rows is allowed for.")
-        return "\n".join([*lines, *filter(None, [self.says_nothing]), self.assumed])
+        lines += about_folds(self.folds, self.tried)
+        lines += filter(None, [self.about_price, self.says_nothing])
+        return "\n".join([*lines, self.assumed])
 
 
 def guarantee(
@@ -174,19 +174,14 @@ def guarantee(
     epsilon: float | None = None,
     kappa: Any = None,
     confidence: float = 0.95,
-    norm: str | Norm | None = None,
-    feature_costs: Any = None,
-    categories: Any = None,
-    bounds: Any = None,
-    space: str = "fitted",
-    sample_weight: ArrayLike | None = None,
-    largest_weight: float | None = None,
+    metric: Any = None,
+    threshold: Any = 0.5,
     groups: Any = None,
     cv: Any = None,
     parts: ArrayLike | None = None,
+    largest_weight: float | None = None,
     random_state: int = 0,
-    metric: Any = None,
-    threshold: Any = 0.5,
+    **ball: Unpack[BallOptions],
 ) -> Guarantee | MetricPromise:
     """How bad a model can be on the population that unseen rows come from, at a confidence.
 
@@ -195,168 +190,184 @@ def guarantee(
     model : estimator, Result or tuple (coef, intercept)
         As in :func:`drlogit.worst_case_loss`.
     X, y : the rows
-        Rows that the model was **not** fitted to, nor chosen by, unless there are folds.
+        Rows that were used neither to fit nor to choose the model, unless ``cv`` is given.
     epsilon, kappa : optional
-        The radius and what a flipped label costs, also by label or by sample; by default the
-        model's own (a model that has no radius needs one; κ = 1 if it has none).
+        The radius and the cost of a flipped label, also by label or by sample; by default those of
+        the model's fit (κ = 1 for other models, which need an epsilon).
     confidence : float
-        Of the two limits together, between 0 and 1.
-    norm, feature_costs, categories, bounds, space, sample_weight
-        As in :func:`drlogit.worst_case_loss`.  Weights say how many rows of the population a row
-        stands for.  Where a row can have a 1 in none of a group's columns, put None into that
-        group of ``categories``: these rows may not show it.
-    largest_weight : float, optional
-        No row of the population has a larger ``sample_weight``.  By default the largest one of
-        these rows is taken for it, and the statement says so.
+        The probability with which all limits hold together, between 0 and 1.
+    metric, threshold : optional
+        Another number to limit instead of loss and error, as in :func:`drlogit.worst_case`.
     groups : optional
-        Parts of the rows to have limits of their own, as in :func:`drlogit.audit`; the confidence
-        is then that of all statements together.
+        Groups of rows that get limits of their own, as in :func:`drlogit.audit`.
     cv : int, splitter or iterable, optional
-        Folds, as in scikit-learn, for users without a hold-out set: these are then the rows of the
-        fit, and the statement is about models that are fitted again without each fold, each in the
-        ball of its own fit.  For a search (ours or scikit-learn's) it is about the candidate
-        chosen, and the limits allow for the choice among all that were tried.
+        Without held-out rows, use cross-validation: X and y are then the rows of the fit, and the
+        limits are about models that are fitted again without each fold, each in the ball of its
+        own fit.  For a search (ours or scikit-learn's) they are about the chosen setting, and they
+        are corrected for comparing all settings.
     parts : array of shape (n_samples,), optional
         The hospital, year or region of each row, for splitters such as ``LeaveOneGroupOut``.  The
-        statement pools the rows of all parts and says so; what the next part may bring is
+        statement pools the rows of all parts and says so; for a promise about the next part see
         :func:`drlogit.radius_from_parts`.
+    largest_weight : float, optional
+        An upper bound of ``sample_weight`` in the population.  By default it is assumed that no
+        weight exceeds the largest one of these rows, and the statement says so.
     random_state : int
-        Which rows choose the prices, where the model does not know them.
-    metric, threshold : optional
-        Another number to limit in place of loss and error, as in :func:`drlogit.worst_case`.
+        Seed for choosing the rows that set the prices.
+    **ball
+        ``norm``, ``feature_costs``, ``categories``, ``bounds``, ``space`` and ``sample_weight`` as
+        in :func:`drlogit.worst_case_loss`.  A weight says how many rows of the population a row
+        stands for.  Where a row can have a 1 in none of a category's columns, put None into that
+        group of ``categories``: these rows may not show it.
 
     Returns
     -------
     Guarantee, or MetricPromise if a metric is given
-        ``loss`` and ``error``, upper limits; ``str()`` is the statement in words, with what it
-        assumes.  The loss has no limit (infinity) if a feature has neither categories nor stated
-        bounds and fewer than ten rows have the rare labels.
+        ``loss`` and ``error``, upper limits; ``str()`` is the statement in words, with its
+        assumptions.  The loss has no limit (infinity) if a feature has neither categories nor
+        stated bounds and fewer than ten rows have the rare labels.
+
+    Examples
+    --------
+    >>> import drlogit
+    >>> X, y = drlogit.datasets.make_synthetic(400, 3, random_state=0)
+    >>> model = drlogit.DRLogisticRegression(epsilon=0.02, kappa=1.0).fit(X[:200], y[:200])
+    >>> promised = drlogit.guarantee(model, X[200:], y[200:])
+    >>> promised.error >= promised.mean_error
+    True
     """
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}")
-    if epsilon is None:
-        epsilon = radius_of_fit(model)
+    epsilon = radius_of_fit(model) if epsilon is None else epsilon
+    weights = ball.pop("sample_weight", None)
     if largest_weight is not None:
-        most = np.max(1.0 if sample_weight is None else np.asarray(sample_weight))
+        most = np.max(1.0 if weights is None else np.asarray(weights))
         if not most <= largest_weight < math.inf:
             raise ValueError(
                 f"largest_weight must be finite and at least the largest sample_weight, {most:g}, "
                 f"got {largest_weight!r}"
             )
-    ball = {
-        "epsilon": epsilon, "kappa": kappa, "norm": norm, "feature_costs": feature_costs,
-        "categories": categories, "bounds": bounds, "space": space,
-    }  # fmt: skip
-    if metric is not None:
-        if cv is not None or groups is not None or largest_weight is not None:
-            raise ValueError("metric cannot be combined with cv, groups or largest_weight")
-        audit = audit_problem(model, X, y, sample_weight=sample_weight, **ball)
-        asked = Extremes(audit, metric_of(audit, metric, threshold))
-        return promise_of(asked, confidence, *split_rows(audit.weights, random_state))
+    stated = {**ball, "epsilon": epsilon, "kappa": kappa}
+    apart = subgroups(groups, X, np.size(y))
     if cv is not None:
-        apart = subgroups(groups, X, np.size(y))
-        weights = sample_weight, largest_weight
-        return _out_of_fold(model, X, y, weights, cv, parts, ball, confidence, apart, random_state)
-    if parts is not None:
+        rows, apart = _out_of_fold(model, X, y, weights, cv, parts, stated, apart, random_state)
+        rows = replace(rows, largest_weight=largest_weight)
+    elif parts is not None:
         raise ValueError("parts are for folds: give a splitter such as cv=LeaveOneGroupOut()")
-    audit = audit_problem(model, X, y, sample_weight=sample_weight, **ball)
-    apart = subgroups(groups, X, audit.weights.size)
-    if largest_weight is not None:  # the audit's weights sum to one
-        given = np.ones(audit.weights.size) if sample_weight is None else sample_weight
-        largest_weight = float(largest_weight / np.sum(given))
-    return guarantee_of(audit, confidence, apart, random_state, largest_weight)
+    else:
+        audit = audit_problem(model, X, y, sample_weight=weights, **stated)
+        given = np.ones(audit.codes.size) if weights is None else weights
+        rows = UnseenRows.held_out(audit, random_state, given, largest_weight)
+    if metric is not None:
+        return promise_of(rows, metric_of(rows.audit, metric, threshold), confidence, apart)
+    return _loss_and_error(rows, confidence, apart)
 
 
-def guarantee_of(
-    audit: Adversary,
-    confidence: float = 0.95,
-    parts: tuple[Subgroup, ...] = (),
-    random_state: int = 0,
-    largest_weight: float | None = None,
-) -> Guarantee:
-    """The guarantee of a model on the rows of an audit that it has not seen.
+def guarantee_of(audit: Adversary, confidence: float) -> Guarantee:
+    """The guarantee of a model on rows that it has not seen and that all count alike."""
+    rows = UnseenRows.held_out(audit, 0, np.ones(audit.codes.size))
+    return _loss_and_error(rows, confidence, ())
 
-    Any λ that is known before the rows gives a valid limit, in every ball.  The fit's own gives a
-    good one where radius, κ and norm are its own.
+
+def _loss_and_error(rows: UnseenRows, confidence: float, parts: tuple[Subgroup, ...]) -> Guarantee:
+    """The limits of all rows and of each group.
+
+    All limits hold at once (a union bound): each may fail with an equal share of what the
+    confidence leaves.
     """
-    order = _in_random_order(audit.weights, random_state)
-    choosing, rest = np.split(order, [max(int(_CHOOSING * order.size), 2)])
-    (best, gamma), lam = best_prices(audit, choosing), own_lambda(audit)
-    judged = rest if lam is None else order  # a λ that was known before the rows needs none of them
-    priced = PricedRows.of(audit, best if lam is None else lam, gamma)
-    priced = replace(priced, largest_weight=largest_weight)
-    if judged is order and audit.measured.fit is not None:
-        own = audit.measured.fit.result_.objective
-        value = float(priced.shares_of(order) @ (priced.robust + priced.radius_loss)[order])
-        if math.isclose(value, own, rel_tol=1e-9, abs_tol=1e-9):
-            warnings.warn(
-                "these look like the rows that the model was fitted to: a guarantee is about a "
-                "population only if the model has not seen its rows",
-                UserWarning,
-                stacklevel=3,
-            )
-    constant = constant_model(audit, audit, order)
-    ignoring = PricedRows.of(constant, *best_prices(constant, choosing))
-    return _stated(priced, ignoring, audit, judged, rest, confidence, parts)
+    metrics = [metric_of(rows.audit, name) for name in ("log_loss", "error")]
+    loss, error = (AskedRows(rows, metric).priced(own=not k) for k, metric in enumerate(metrics))
+    others = rows.ignoring_features()
+    constants = [AskedRows(others, metric).priced() for metric in metrics]
+    # A λ that was known before the rows leaves all of them for the limit of the loss.
+    known = all(own_lambda(fold.unseen) is not None for fold in rows.folds)
+    judged, size = rows.order if known else rows.rest, len(loss.classes)
+    if known and not rows.out_of_fold:
+        _warn_of_seen_rows(rows, loss)
+    folds = len(rows.folds) if rows.out_of_fold else 0
+    alpha = (1.0 - confidence) / (2 * (1 + len(parts)) * rows.tried)
+    found_in_rows = rows.audit.measured.bounds_from_rows
+    exact = math.isfinite(loss.high) and not folds and not found_in_rows
+    assumed, found = _assumptions(rows, loss.high, found_in_rows=found_in_rows), []
+    for name, own in (("", rows.order), *((f"{p.column} = {p.value}", p.members) for p in parts)):
+        mine, rest = (each[np.isin(each, own)] for each in (judged, rows.rest))
+        limits = [
+            each.limit(some, alpha)
+            for each, some in zip((loss, error, *constants), (mine, rest) * 2, strict=True)
+        ]
+        # Guessing among K labels has these limits, whatever the rows.
+        guess = min(limits[2], math.log(size)), min(limits[3], 1.0 - 1.0 / size)
+        one = Guarantee(
+            limits[0], limits[1], confidence, int(mine.size), rows.audit.problem.epsilon,
+            rows.audit.kappa, loss.nominal(mine), error.nominal(mine), *guess, exact, assumed,
+            loss.why_no_limit(mine), name, folds=folds, tried=rows.tried,
+            n_error=int(rest.size), n_price=rows.order.size - rows.rest.size,
+        )  # fmt: skip
+        found.append(one)
+    return replace(found[0], groups=tuple(found[1:]))
+
+
+def _warn_of_seen_rows(rows: UnseenRows, loss: Any) -> None:
+    """Warn if the rows have the very worst-case loss of the fit."""
+    fit, w = rows.audit.measured.fit, rows.weights[rows.order]
+    value = float(w @ (loss.gained + loss.paid)[rows.order]) / float(w.sum())
+    if fit is not None and math.isclose(value, fit.result_.objective, rel_tol=1e-9, abs_tol=1e-9):
+        warnings.warn(
+            "these look like the rows that the model was fitted to: a guarantee is about a "
+            "population only if the model has not seen its rows",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 def _out_of_fold(
     model: Any,
     X: Any,
     y: Any,
-    sample_weight: tuple[Any, float | None],
+    sample_weight: Any,
     cv: Any,
     by_part: Any,
-    ball: dict[str, Any],
-    confidence: float,
-    parts: tuple[Subgroup, ...],
+    stated: dict[str, Any],
+    groups: tuple[Subgroup, ...],
     random_state: int,
-) -> Guarantee:
-    """The guarantee of models that are fitted without each fold, pooled."""
+) -> tuple[UnseenRows, tuple[Subgroup, ...]]:
+    """The rows of all folds, each with a model that is fitted without it, and the groups there."""
     from sklearn.model_selection import check_cv
 
-    learner, tried = _candidate(model)
+    learner, tried = refittable(model)
     last = f"{learner.steps[-1][0]}__" if hasattr(learner, "steps") else ""
     labels = np.asarray(y)
-    weights = None if sample_weight[0] is None else np.asarray(sample_weight[0])
-    found, ignoring, tested = [], [], []
+    weights = None if sample_weight is None else np.asarray(sample_weight)
+    folds, tested = [], []
     for train, test in check_cv(cv, labels, classifier=True).split(X, labels, by_part):
         own = {} if weights is None else {f"{last}sample_weight": weights[train]}
         fitted = clone(learner).fit(rows_of(X, train), labels[train], **own)
         seen, unseen = (
             audit_problem(
-                fitted, rows_of(X, some), labels[some], **ball,
+                fitted, rows_of(X, some), labels[some], **stated,
                 sample_weight=None if weights is None else weights[some],
             )
             for some in (train, test)
         )  # fmt: skip
         counted = np.flatnonzero(seen.weights > 0.0)
-        best, gamma = best_prices(seen, counted)
-        lam = own_lambda(unseen)
-        found.append(PricedRows.of(unseen, best if lam is None else lam, gamma))
-        prices = best_prices(constant_model(seen, seen, counted), counted)
-        ignoring.append(PricedRows.of(constant_model(unseen, seen, counted), *prices))
+        folds.append(Fold(seen, counted, counted, unseen))
         tested.append(np.arange(labels.size)[test])
     where = np.concatenate(tested)
     if np.unique(where).size < where.size:
         raise ValueError("cv must hold out no row twice: such rows are not independent")
-    given = None if weights is None else weights[where]
-    pooled, others = (PricedRows.pooled(each, given) for each in (found, ignoring))
-    pooled = replace(pooled, largest_weight=sample_weight[1])
-    order = _in_random_order(pooled.weights, random_state)
+    given = np.ones(where.size) if weights is None else weights[where]
+    order = in_random_order(given, random_state)
     place = np.full(labels.size, -1)
     place[where] = np.arange(where.size)
-    parts = tuple(replace(part, members=place[part.members]) for part in parts)
-    stated = _stated(
-        pooled, others, unseen, order, order, confidence, parts, folds=len(found), tried=tried
-    )
-    if by_part is None:
-        return stated
     said = "The rows of all parts are pooled, so the spread between parts is ignored."
-    return replace(stated, assumed=f"{stated.assumed} {said}")
+    rows = UnseenRows(
+        tuple(folds), given, order, order, tried=tried, out_of_fold=True,
+        assumed="" if by_part is None else said,
+    )  # fmt: skip
+    return rows, tuple(replace(group, members=place[group.members]) for group in groups)
 
 
-def _candidate(model: Any) -> tuple[Any, int]:
+def refittable(model: Any) -> tuple[Any, int]:
     """What to fit again, and among how many candidates it was chosen."""
     if not hasattr(model, "fit"):
         raise ValueError(f"cv is for a model that can be fitted again, got {type(model).__name__}")
@@ -372,71 +383,23 @@ def _candidate(model: Any) -> tuple[Any, int]:
     return getattr(model, "best_estimator_", model), tried
 
 
-def _in_random_order(weights: FloatArray, random_state: int) -> IndexArray:
-    """The rows that count, if they are enough."""
-    some = np.flatnonzero(weights > 0.0)
-    if some.size < LEAST_ROWS:
-        raise ValueError(
-            f"a guarantee needs at least {LEAST_ROWS} rows of positive weight, got {some.size}"
-        )
-    return np.random.default_rng(random_state).permutation(some)
-
-
-def _stated(
-    rows: PricedRows,
-    constant: PricedRows,
-    audit: Adversary,
-    judged: IndexArray,
-    rest: IndexArray,
-    confidence: float,
-    parts: tuple[Subgroup, ...],
-    *,
-    folds: int = 0,
-    tried: int = 1,
-) -> Guarantee:
-    """The limits of all rows and of each part; ``rest`` are the rows that did not choose γ.
-
-    All limits hold at once (a union bound): each may fail with an equal share of what the
-    confidence leaves.
-    """
-    alpha = (1.0 - confidence) / (2 * (1 + len(parts)) * tried)
-    found_in_rows = audit.measured.bounds_from_rows
-    exact = math.isfinite(rows.most) and not folds and not found_in_rows
-    assumed = _assumptions(rows, folds, found_in_rows=found_in_rows)
-    constant, found = replace(constant, largest_weight=rows.largest), []
-    for name, members in (("", judged), *((f"{p.column} = {p.value}", p.members) for p in parts)):
-        mine, others = (each[np.isin(each, members)] for each in (judged, rest))
-        w = rows.shares_of(mine)
-        one = Guarantee(
-            rows.limit_of_loss(mine, alpha), rows.limit_of_error(others, alpha), confidence,
-            int(mine.size), audit.problem.epsilon, audit.kappa, float(w @ rows.losses[mine]),
-            float(w @ rows.wrong[mine]),
-            # Guessing among K labels has these, whatever the rows.
-            min(constant.limit_of_loss(mine, alpha), math.log(len(rows.classes))),
-            min(constant.limit_of_error(others, alpha), 1.0 - 1.0 / len(rows.classes)),
-            exact, assumed, rows.why_no_limit(mine), name, folds=folds, tried=tried,
-        )  # fmt: skip
-        found.append(one)
-    return replace(found[0], groups=tuple(found[1:]))
-
-
-def _assumptions(rows: PricedRows, folds: int, *, found_in_rows: bool) -> str:
-    """What the limits rest on, in words."""
-    said = [_ASSUMED]
-    weights = rows.weights[rows.weights > 0.0]
-    if rows.largest_weight is None and weights.max() > weights.min() * (1.0 + 1e-9):
+def _assumptions(rows: UnseenRows, most: float, *, found_in_rows: bool) -> str:
+    """The assumptions of the limits, in words; ``most`` is an upper bound of the loss."""
+    said = ["Assumed: the rows are independent, of one population"]
+    if rows.rests_on_largest_weight:
         said.append("no row of that population has a larger weight than the largest of these")
-    if math.isfinite(rows.most):
+    if math.isfinite(most):
         where = (
             "bounds that were found in rows" if found_in_rows else "stated categories and bounds"
         )
         said.append(f"it keeps to the {where}")
-    if folds:
-        return f"{', '.join(said)}, and leaving out one changes a model little."
+    if rows.out_of_fold:
+        found = f"{', '.join(said)}, and leaving out one row changes a model little."
+        return f"{found} {rows.assumed}".rstrip()
     exact = "Both limits hold for every number of rows."
-    if found_in_rows or not math.isfinite(rows.most):
+    if found_in_rows or not math.isfinite(most):
         loss = "is approximate: rare rows with large losses can make it too low"
-        if math.isfinite(rows.most):
+        if math.isfinite(most):
             loss = "is as good as these bounds"
         exact = f"The limit of the error holds for every number of rows; that of the loss {loss}."
     return f"{', '.join(said)}, and the model was fixed before they were looked at. {exact}"

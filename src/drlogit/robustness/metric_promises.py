@@ -1,44 +1,31 @@
 """What a metric can be on the population that unseen rows come from, at a confidence.
 
-At a price γ that was fixed without the rows, weak duality gives for the unknown distribution P
-
-    sup { E_Q f : W(Q, P) ≤ ε }  ≤  γε + E_P[R_γ],
-
-and ``R_γ`` lies between the least and the largest value of f.  So the mean of ``R_γ`` over the rows
-has an upper limit that holds for every number of them (:func:`.unseen_rows.bounded_limit`).  γ is
-chosen on a part of the rows that takes no further part.
+The mean of a metric has the limit of :mod:`.unseen_rows`: its values lie between known ends, so the
+limit holds for every number of rows.
 
 A ratio ``E[a]/E[b]`` is at most θ where ``sup E[a - θ b] ≤ 0``.  Values of θ are tested one after
-another, from the safe end on, and the last before the first that fails is promised.  To promise a θ
-that is too small, the largest of these must have been rejected falsely, so each test takes the
-whole confidence (fixed-sequence testing).
+another, starting from the safe end, and the last one before the first failure is promised.  To
+promise a θ that is too small, the largest of these must have been rejected falsely, so each test
+takes the whole confidence (fixed-sequence testing).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 
 from ..problem.label_costs import StatedKappa, flips_in_words
-from ..rows.arrays import FloatArray, IndexArray
-from ..rows.threads import one_blas_thread
-from .breakpoints import Hulls
-from .extremes import Extremes
-from .smooth_metrics import Smooth
-from .unseen_rows import LEAST_ROWS, bounded_limit
-
-#: The share of the rows on which prices are chosen.
-_CHOOSING = 0.2
+from ..rows.arrays import IndexArray
+from .metrics import Metric
+from .subgroups import Subgroup
+from .unseen_rows import AskedRows, PricedRows, UnseenRows
 
 #: Ratios are promised in steps of this size.
 _STEP = 0.01
-
-
-_ASSUMED = (
-    "Assumed: the rows are independent, of one population, and the model was fixed before they "
-    "were looked at."
-)
 
 
 @dataclass(frozen=True)
@@ -49,19 +36,29 @@ class MetricPromise:
     ----------
     value, nominal : float
         The limit, from above or, for benefits such as precision, from below, under every
-        distribution within ``epsilon`` of the population; and the metric of the rows as they are.
+        distribution within ``epsilon`` of the population; and the metric on the rows as they are.
     metric : str
-        What it is, with its threshold.
+        Its name, with the threshold.
     confidence : float
-        With which the limit holds, together with those of all others that were tried.
+        The probability with which the limit holds, together with those of all groups and of all
+        candidates that were compared.
     n : int
-        Rows that it rests on.
+        The number of rows that the limit rests on.
     epsilon, kappa : float, or κ by label, or "by sample"
         The ball.
     is_benefit : bool
-        Whether the limit is one from below.
+        Whether the limit is a limit from below.
     assumed : str
-        What the limit rests on.
+        The assumptions, in words.
+    group : str
+        The group of rows that the limit describes; empty for all rows.
+    groups : tuple of MetricPromise
+        The limit of each group.
+    folds, tried : int
+        The number of cross-validation models that the limit averages (0: it is about the model
+        itself), and the number of settings that the rows were used to compare.
+    n_price : int
+        The number of further rows, which set the price of the adversary's moves.
     """
 
     value: float
@@ -73,6 +70,11 @@ class MetricPromise:
     kappa: StatedKappa
     is_benefit: bool
     assumed: str
+    group: str = ""
+    groups: tuple[MetricPromise, ...] = ()
+    folds: int = 0
+    tried: int = 1
+    n_price: int = 0
 
     def __float__(self) -> float:
         return self.value
@@ -82,106 +84,116 @@ class MetricPromise:
         return "at least" if self.is_benefit else "at most"
 
     def __str__(self) -> str:
-        return (
+        lines = [
             f"With {self.confidence:.0%} confidence, for every distribution within epsilon = "
             f"{self.epsilon:g} ({flips_in_words(self.epsilon, self.kappa)}) of the one that these "
             f"{self.n} rows come from: {self.metric} is {self.bound} {self.value:.4g} "
             f"({self.nominal:.4g} on the rows as they are)"
-        )
+        ]
+        lines += [
+            f"  {part.group} ({part.n} rows): {self.bound} {part.value:.4g} "
+            f"({part.nominal:.4g} on the rows as they are)"
+            for part in self.groups
+        ]
+        return "\n".join([*lines, *about_folds(self.folds, self.tried)])
+
+    @property
+    def about_price(self) -> str:
+        """Why the limit does not rest on all rows; empty if it does."""
+        return about_price(self.n_price)
 
 
-def split_rows(weights: FloatArray, random_state: int) -> tuple[IndexArray, IndexArray]:
-    """Rows that choose, and rows that judge."""
-    some = np.flatnonzero(weights > 0.0)
-    if some.size < LEAST_ROWS:
-        raise ValueError(
-            f"a promise needs at least {LEAST_ROWS} rows of positive weight, got {some.size}"
-        )
-    order = np.random.default_rng(random_state).permutation(some)
-    choosing, judged = np.split(order, [max(int(_CHOOSING * order.size), 2)])
-    return choosing, judged
+def about_folds(folds: int, tried: int) -> list[str]:
+    """What to say about limits that come from cross-validation or from compared settings."""
+    lines = []
+    if folds:
+        lines.append(f"Averages the {folds} cross-validation models, not the final one.")
+    if tried > 1:
+        lines.append(f"Corrected for comparing {tried} settings.")
+    return lines
 
 
-@one_blas_thread
+def about_price(n_price: int) -> str:
+    """Why limits do not rest on the rows that set the price."""
+    if not n_price:
+        return ""
+    return (
+        f"{n_price} further rows set the price of the adversary's moves: a limit needs a price "
+        "that was fixed without its rows."
+    )
+
+
 def promise_of(
-    asked: Extremes,
+    rows: UnseenRows,
+    metric: Metric,
     confidence: float,
-    choosing: IndexArray,
-    judged: IndexArray,
+    parts: tuple[Subgroup, ...] = (),
     tried: int = 1,
     wanted: float | None = None,
 ) -> MetricPromise:
-    """The limit of a metric, as one of ``tried`` that hold together.
+    """The limit of a metric on all rows and on groups, as one of ``tried`` that hold together.
 
-    ``wanted`` is a limit of a ratio that is to be tested for certain, after few others.
+    ``wanted`` is a limit of a ratio that is tested before finer ones.
     """
-    audit, metric = asked.audit, asked.metric
-    alpha, epsilon = (1.0 - confidence) / tried, audit.problem.epsilon
     if metric.name == "log_loss":
         raise ValueError("the log-loss has no largest value: guarantee() without metric limits it")
-    sign, ends = metric.worst_sign, [1.0]
-    if metric.name == "calibration":
-        ends, alpha = [-1.0, 1.0], 0.5 * alpha
-    if metric.below is not None:
-        value = _ratio(asked, choosing, judged, alpha, wanted)
-    else:
-        found = [_mean(asked, side * sign, choosing, judged, alpha) for side in ends]
-        value = max(found, key=abs) if metric.name == "calibration" else found[0]
-    weights = np.zeros_like(audit.weights)
-    weights[judged] = audit.weights[judged]
-    some, assumed = weights[judged], _ASSUMED
-    if some.max() > some.min() * (1.0 + 1e-9):
-        assumed += " No row of the population has a larger weight than the largest of these."
-    return MetricPromise(
-        value, asked.nominal(weights), str(metric), confidence, judged.size, epsilon, audit.kappa,
-        sign < 0.0, assumed,
-    )  # fmt: skip
-
-
-def _mean(
-    asked: Extremes, sign: float, choosing: IndexArray, judged: IndexArray, alpha: float
-) -> float:
-    table = asked.metric.table
-    ends = (float(asked.metric.name == "calibration") * -1.0, 1.0)  # of smooth functions
-    if table is not None:
-        ends = float((sign * table).min()), float((sign * table).max())
-    return sign * min(_limit(asked, asked.part(sign), ends, choosing, judged, alpha), ends[1])
+    asked, audit = AskedRows(rows, metric), rows.audit
+    sides = (-1.0, 1.0) if metric.name == "calibration" else (1.0,)
+    alpha = (1.0 - confidence) / (tried * rows.tried * (1 + len(parts)) * len(sides))
+    sign = metric.worst_sign
+    priced = cache(asked.priced)
+    found = []
+    for name, own in (("", rows.rest), *((f"{p.column} = {p.value}", p.members) for p in parts)):
+        some = rows.rest[np.isin(rows.rest, own)]
+        if metric.below is not None:
+            value = _ratio(priced, metric, some, alpha, wanted)
+        else:
+            limits = [side * sign * priced(side * sign).limit(some, alpha) for side in sides]
+            value = max(limits, key=abs)
+        one = MetricPromise(
+            value, priced(sign).nominal(some), str(metric), confidence, int(some.size),
+            audit.problem.epsilon, audit.kappa, sign < 0.0, _assumptions(rows), name,
+            folds=len(rows.folds) if rows.out_of_fold else 0, tried=rows.tried,
+            n_price=rows.order.size - rows.rest.size,
+        )  # fmt: skip
+        if math.isnan(one.nominal):
+            where = f"in {name}" if name else "in these rows"
+            raise ValueError(f"{metric} is not defined {where}: no row counts for its denominator")
+        found.append(one)
+    return replace(found[0], groups=tuple(found[1:]))
 
 
 def _ratio(
-    asked: Extremes,
-    choosing: IndexArray,
-    judged: IndexArray,
+    priced: Callable[..., PricedRows],
+    metric: Metric,
+    rows: IndexArray,
     alpha: float,
     wanted: float | None,
 ) -> float:
-    """The last θ that passes, from the safe end on: in large steps up to one that is wanted."""
-    sign = asked.metric.worst_sign
+    """The last θ that passes, starting from the safe end; in large steps up to ``wanted``."""
+    sign = metric.worst_sign
     promised = 0.5 + 0.5 * sign
     steps = promised - sign * np.arange(_STEP, 1.0, _STEP)
     if wanted is not None:
         before = [theta for theta in steps[9::10] if sign * theta > sign * wanted]
         steps = np.array([*before, wanted, *steps[sign * steps < sign * wanted - 0.5 * _STEP]])
     for theta in steps.tolist():
-        table = sign * asked.metric.less(theta)
-        ends = float(table.min()), float(table.max())
-        if _limit(asked, asked.part(sign, theta), ends, choosing, judged, alpha) > 0.0:
+        if priced(sign, theta).limit(rows, alpha) > 0.0:
             break
         promised = theta
     return promised
 
 
-def _limit(
-    asked: Extremes, part: Hulls | Smooth, ends: tuple[float, float], choosing: IndexArray,
-    judged: IndexArray, alpha: float,
-) -> float:  # fmt: skip
-    """The upper limit of ``γε + E[R_γ]`` from the rows that judge."""
-    audit, (low, high) = asked.audit, ends
-    epsilon, w = audit.problem.epsilon, audit.weights
-    weights = np.zeros_like(w)
-    weights[choosing] = w[choosing] / w[choosing].sum()
-    price = asked.price_of(part, weights, epsilon) if epsilon > 0.0 else 1e300
-    gained = part.at_price(price)[0][judged]
-    confidence = 1.0 - alpha
-    mean = bounded_limit(np.clip(gained, low, high), w[judged], confidence, low=low, high=high)
-    return mean + (price * epsilon if epsilon > 0.0 else 0.0)
+def _assumptions(rows: UnseenRows) -> str:
+    said = [
+        "Assumed: the rows are independent, of one population, and the model was fixed before they "
+        "were looked at."
+    ]
+    if rows.out_of_fold:
+        said = [
+            "Assumed: the rows are independent, of one population, and leaving out one row changes "
+            "a model little."
+        ]
+    if rows.rests_on_largest_weight:
+        said.append("No row of the population has a larger weight than the largest of these.")
+    return " ".join([*said, *filter(None, [rows.assumed])])

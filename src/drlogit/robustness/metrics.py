@@ -54,6 +54,27 @@ class Metric:
         assert self.table is not None
         return self.table if self.below is None else self.table - theta * self.below
 
+    def decides(self, classes: tuple[Any, ...]) -> str:
+        """How decisions are made and what they cost, in sentences."""
+        names = [str(label) for label in classes]
+        if self.table is None or len(self.thresholds) > 1:
+            said = ""
+        elif not self.thresholds:
+            said = "The model decides for the most probable class."
+        elif self.thresholds[0] in (0.0, 1.0):
+            said = f"Everybody is decided {names[int(self.thresholds[0] == 0.0)]}."
+        else:
+            said = f"Decide for {names[1]} from a probability of {self.thresholds[0]:.4g} on."
+        if self.name != "cost" or self.table is None or self.table.shape != (len(names),) * 2:
+            return said
+        prices = [
+            f"a sample that is {label} and is decided {names[d]} costs {cost:g}"
+            for label, row in zip(names, self.table.tolist(), strict=True)
+            for d, cost in enumerate(row)
+            if cost != 0.0
+        ]
+        return f"{said} Costs: {', '.join(prices[:12])}{', …' if prices[12:] else ''}."
+
     def __str__(self) -> str:
         at = ", ".join(f"{threshold:.4g}" for threshold in self.thresholds)
         return f"{self.name} at threshold {at}" if at else self.name
@@ -78,6 +99,11 @@ def metric_of(audit: Adversary, metric: Any, threshold: Any = 0.5) -> Metric:
         )
     if metric in SMOOTH:
         return Metric(metric)
+    if several and not (np.ndim(threshold) == 0 and threshold == 0.5):
+        raise ValueError(
+            f"threshold is for two classes, and this model has {len(audit.classes)}: it decides "
+            "for the most probable class. Decisions by least expected cost have no exact worst case"
+        )
     thresholds = () if several else _thresholds(threshold)
     cuts = tuple(logit(thresholds).tolist()) or None
     if known and len(thresholds) > 1:
@@ -89,6 +115,8 @@ def metric_of(audit: Adversary, metric: Any, threshold: Any = 0.5) -> Metric:
         return Metric(metric, above, below, cuts, thresholds)
     table = 1.0 - np.eye(len(audit.classes))
     if metric == "net_benefit":
+        if not 0.0 < thresholds[0] < 1.0:
+            raise ValueError(f"net_benefit needs a threshold between 0 and 1, got {threshold!r}")
         odds = thresholds[0] / (1.0 - thresholds[0])
         table = np.array([[0.0, -odds], [0.0, 1.0]])
     return Metric(metric, table, None, cuts, thresholds)
@@ -98,11 +126,12 @@ def _thresholds(given: Any) -> tuple[float, ...]:
     values = np.atleast_1d(as_numbers(given, "threshold"))
     if (
         values.ndim != 1
-        or not ((values > 0.0) & (values < 1.0)).all()
+        or not ((values >= 0.0) & (values <= 1.0)).all()
         or (np.diff(values) <= 0).any()
     ):
         raise ValueError(
-            f"threshold must be a probability between 0 and 1, or ascending ones, got {given!r:.60}"
+            "threshold must be a probability from 0 to 1, or several in ascending order, got "
+            f"{given!r:.60}"
         )
     return tuple(values.tolist())
 

@@ -16,21 +16,22 @@ changes a prediction, a flip a label.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..problem.norms import Norm
-from ..rows.arrays import FloatArray, IndexArray
-from ..rows.threads import one_blas_thread
+from ..rows.arrays import FloatArray
 from .adversary import Adversary
-from .audit_problem import audit_problem
+from .audit_problem import BallOptions, audit_problem
 from .breakpoints import Curve
 from .extremes import Extremes
 from .metrics import metric_of
 
-#: Classes whose confusion is shown: a table of more columns fits no page.
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+#: With more classes than this, no confusion matrix is shown: it would not fit on the page.
 CONFUSED = 10
 
 
@@ -56,44 +57,32 @@ def misclassification_bounds(
     *,
     epsilon: float,
     kappa: Any,
-    norm: str | Norm | None = None,
-    feature_costs: Any = None,
-    categories: Any = None,
-    bounds: Any = None,
-    space: str = "fitted",
-    sample_weight: ArrayLike | None = None,
+    **ball: Unpack[BallOptions],
 ) -> MisclassificationBounds:
     """Smallest and largest probability of a wrong prediction over the Wasserstein ball.
 
-    Both are exact, but with categories of many different costs: then they may be a little too far
-    apart, and the answer says so (``exact``).  At ``epsilon=0`` they are the error on the
-    samples, apart from samples right on the decision boundary, which count as right in ``best``
-    and as wrong in ``worst``.
+    Both are exact, unless there are too many combinations of categories of different costs: then
+    they may be slightly too far apart, and ``exact`` is False.  At ``epsilon=0`` they are the error
+    on the samples, except that samples on the decision boundary count as right in ``best`` and as
+    wrong in ``worst``.
 
     Parameters
     ----------
-    model, X, y, epsilon, kappa, norm, feature_costs, categories, bounds, space, \
-sample_weight
-        As in :func:`drlogit.worst_case_loss`.  Only the decision boundary matters here, so this
-        compares classifiers of every kind.
+    model, X, y, epsilon, kappa, **ball
+        As in :func:`drlogit.worst_case_loss`.  Only the decision boundary matters here, so the
+        errors of classifiers of all kinds can be compared.
 
     Returns
     -------
     MisclassificationBounds
-        A named tuple ``(best, worst)``.  With ``bounds``, features may take any value between them:
-        for whole numbers the true bounds can lie within these.
+        A named tuple ``(best, worst)``.  Features with ``bounds`` may take any value between them,
+        so for whole numbers the true bounds can lie within these.
     """
-    with one_blas_thread:
-        audit = audit_problem(
-            model, X, y, epsilon=epsilon, kappa=kappa, norm=norm,
-            feature_costs=feature_costs, categories=categories, bounds=bounds, space=space,
-            sample_weight=sample_weight,
-        )  # fmt: skip
-        asked = Extremes(audit, metric_of(audit, "error"))
-        best, worst = (asked.end(sign, audit.problem.epsilon) for sign in (-1.0, 1.0))
-        found = MisclassificationBounds(best, worst)
-        found.exact = asked.is_exact(1.0)
-        return found
+    audit = audit_problem(model, X, y, epsilon=epsilon, kappa=kappa, **ball)
+    asked = Extremes(audit, metric_of(audit, "error"))
+    found = MisclassificationBounds(*(asked.end(sign, audit.problem.epsilon) for sign in (-1, 1)))
+    found.exact = asked.is_exact(1.0)
+    return found
 
 
 def worst_error(audit: Adversary, weights: FloatArray | None = None) -> Curve:
@@ -113,7 +102,9 @@ def confusion(audit: Adversary) -> FloatArray:
 
     On the boundary the first class is predicted, as scikit-learn does.
     """
-    return _table(audit, audit.predicted)
+    size = len(audit.classes)
+    cells = np.bincount(size * audit.codes + audit.predicted, audit.weights, minlength=size * size)
+    return cells.astype(np.float64).reshape(size, size)
 
 
 def worst_confusions(audit: Adversary, radii: FloatArray) -> FloatArray:
@@ -124,9 +115,3 @@ def worst_confusions(audit: Adversary, radii: FloatArray) -> FloatArray:
         for cell in np.eye(size * size)
     ]
     return np.maximum(np.stack(cells, axis=-1), 0.0).reshape(-1, size, size)
-
-
-def _table(audit: Adversary, predicted: IndexArray) -> FloatArray:
-    size = len(audit.classes)
-    cells = np.bincount(size * audit.codes + predicted, audit.weights, minlength=size * size)
-    return cells.astype(np.float64).reshape(size, size)

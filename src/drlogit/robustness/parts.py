@@ -15,21 +15,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from ..estimators.tables.frames import rows_of
-from ..problem.norms import Norm
 from ..rows.arrays import FloatArray, IndexArray
 from ..rows.checks import check_label_column
 from .adversary import Adversary
-from .audit_problem import audit_problem
+from .audit_problem import BallOptions, audit_problem
 from .misclassification import worst_error
 from .shifts import codes_as, losses_of, one_score, scored_rows
 from .two_samples import score_weights
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 #: The share of the other parts' rows around which the radius of a part is measured.
 _REFERENCE = 0.2
@@ -131,7 +133,7 @@ class RadiusFromParts:
             scores, as they were for the past parts, which makes the promise tighter.
         """
         self._check_kind(model)
-        audit = audit_problem(model, X_ref, y_ref, epsilon=0.0, sample_weight=None, **self._ball)
+        audit = audit_problem(model, X_ref, y_ref, epsilon=0.0, **self._ball)
         weights, radii = None, (self.radius, self.radius_error)
         if X_new is not None:
             weights, radii = _weights(audit, scored_rows(model, X_new)[1]), self._weighted
@@ -165,11 +167,8 @@ def radius_from_parts(
     *,
     reference: tuple[Any, ArrayLike] | None = None,
     kappa: Any = None,
-    norm: str | Norm | None = None,
-    feature_costs: Any = None,
-    categories: Any = None,
-    bounds: Any = None,
     random_state: int = 0,
+    **ball: Unpack[BallOptions],
 ) -> RadiusFromParts:
     """The radius that past shifts suggest for the next one.
 
@@ -187,10 +186,13 @@ def radius_from_parts(
     reference : (X, y), optional
         Labelled rows around which radii are measured, for a model that was fixed beforehand.  By
         default a fifth of the rows of the other parts, which the fit does not see.
-    kappa, norm, feature_costs, categories, bounds
-        What moves cost, as in :func:`drlogit.worst_case_loss`; by default as in each fit.
+    kappa : optional
+        The cost of a flipped label; by default that of each fit.
     random_state : int
-        Which rows are kept aside.
+        Seed for choosing the rows that each fit leaves out.
+    **ball
+        ``norm``, ``feature_costs``, ``categories`` and ``bounds`` as in
+        :func:`drlogit.worst_case_loss`; by default those of each fit.
 
     Returns
     -------
@@ -206,19 +208,17 @@ def radius_from_parts(
             f"groups must name the part of each of {labels.size} rows, got {member.size}"
         )
     place = _place(confidence, names.size)
-    ball = {"kappa": kappa, "norm": norm, "feature_costs": feature_costs, "categories": categories,
-            "bounds": bounds}  # fmt: skip
+    stated = {**ball, "kappa": kappa}
     rng = np.random.default_rng(random_state)
     records = []
     for k, name in enumerate(names.tolist()):
         own, others = np.flatnonzero(member == k), np.flatnonzero(member != k)
         if reference is None:
             model, kept = _fitted_without(estimator, X, labels, others, rng)
-            audit = audit_problem(model, rows_of(X, kept), labels[kept], epsilon=0.0,
-                                  sample_weight=None, **ball)  # fmt: skip
+            audit = audit_problem(model, rows_of(X, kept), labels[kept], epsilon=0.0, **stated)
         else:
             model = estimator
-            audit = audit_problem(model, *reference, epsilon=0.0, sample_weight=None, **ball)
+            audit = audit_problem(model, *reference, epsilon=0.0, **stated)
         records.append({"part": name, "rows": own.size, **_covering(audit, model, X, labels, own)})
     table = pd.DataFrame(records)
     radius, radius_error, *weighted = (
@@ -228,7 +228,7 @@ def radius_from_parts(
     return RadiusFromParts(
         table["radius"].to_numpy(), table["radius_error"].to_numpy(), radius, radius_error,
         confidence, tuple(names.tolist()), table, reference is not None,
-        (weighted[0], weighted[1]), estimator, ball,
+        (weighted[0], weighted[1]), estimator, stated,
     )  # fmt: skip
 
 

@@ -19,25 +19,26 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from ..estimators.tables.frames import listed
-from ..problem.norms import Norm
 from ..rows.arrays import FloatArray, IndexArray, Matrix
 from ..rows.checks import check_features
-from ..rows.threads import one_blas_thread
 from .adversary import Adversary
-from .audit_problem import audit_problem, check_scores
+from .audit_problem import BallOptions, audit_problem, check_scores
 from .breakpoints import Curve
 from .feature_risk import allowed_at
 from .linear_model import LinearModel, codes_of
 from .measured_model import measure, own_fit
 from .misclassification import worst_error
 from .two_samples import least_distance, moved_columns, p_value, score_weights
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,13 +199,9 @@ def shift(
     *,
     epsilon: float | None = None,
     kappa: Any = None,
-    norm: str | Norm | None = None,
-    feature_costs: Any = None,
-    categories: Any = None,
-    bounds: Any = None,
-    space: str = "fitted",
     changed: float = 0.05,
     random_state: int = 0,
+    **ball: Unpack[BallOptions],
 ) -> Shift:
     """How far new rows have moved from reference rows, and what that does to a model.
 
@@ -217,13 +214,17 @@ def shift(
     X_new, y_new
         New rows.  Labels are optional; without them the loss can only be estimated.
     epsilon : float, optional
-        The declared radius, in multiples of which the shift is told; by default the model's own.
-    kappa, norm, feature_costs, categories, bounds, space
-        What moves cost, as in :func:`drlogit.worst_case_loss`; by default as in the model's fit.
+        The declared radius; the shift is also reported as a multiple of it.  By default that of
+        the model's fit.
+    kappa : optional
+        The cost of a flipped label; by default that of the model's fit.
     changed : float
         Without ``y_new``: the share of changed answers for ``loss_limit``.
     random_state : int
         Seed of the permutation test.
+    **ball
+        ``norm``, ``feature_costs``, ``categories``, ``bounds`` and ``space`` as in
+        :func:`drlogit.worst_case_loss`.  The reference rows all count alike.
 
     Returns
     -------
@@ -251,14 +252,11 @@ def shift(
     fit = own_fit(model)
     if epsilon is None and fit is not None:
         epsilon = fit.epsilon_
-    with one_blas_thread:
-        reference = audit_problem(
-            model, X_ref, y_ref, epsilon=epsilon or 0.0, kappa=kappa, norm=norm,
-            feature_costs=feature_costs, categories=categories, bounds=bounds, space=space,
-            sample_weight=None,
-        )  # fmt: skip
-    old = check_features(measure(model, X_ref, space, categories).X)
-    new, scores = scored_rows(model, X_new, space, categories)
+    if ball.get("sample_weight") is not None:
+        raise ValueError("shift takes no sample_weight: all reference rows count alike")
+    reference = audit_problem(model, X_ref, y_ref, epsilon=epsilon or 0.0, kappa=kappa, **ball)
+    space, categories = ball.get("space", "fitted"), ball.get("categories")
+    old, (new, scores) = reference.measured.X, scored_rows(model, X_new, space, categories)
     declared = epsilon or None
     codes, losses = None, None
     own = one_score(reference.scores), one_score(scores)

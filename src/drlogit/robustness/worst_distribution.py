@@ -22,21 +22,22 @@ import math
 import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from ..problem.norms import Norm
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.checks import check_features
-from ..rows.threads import one_blas_thread
 from .adversary import Adversary
-from .audit_problem import audit_problem
+from .audit_problem import BallOptions, audit_problem
 from .extremes import Extremes
 from .metrics import metric_of
 from .smooth_metrics import smooth
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,13 +136,8 @@ def worst_case_distribution(
     kappa: Any,
     metric: Any = "log_loss",
     threshold: Any = 0.5,
-    norm: str | Norm | None = None,
-    feature_costs: Any = None,
-    categories: Any = None,
-    bounds: Any = None,
-    space: str = "fitted",
-    sample_weight: ArrayLike | None = None,
     tol: float = 1e-4,
+    **ball: Unpack[BallOptions],
 ) -> WorstCaseDistribution:
     """A distribution in the ball that is as bad as can be, for the log-loss within ``tol``.
 
@@ -152,8 +148,7 @@ def worst_case_distribution(
 
     Parameters
     ----------
-    model, X, y, epsilon, kappa, norm, feature_costs, categories, bounds, space, \
-sample_weight
+    model, X, y, epsilon, kappa, **ball
         As in :func:`drlogit.worst_case_loss`.
     metric, threshold
         What it is the worst case of, as in :func:`drlogit.worst_case`; of two classes.
@@ -167,12 +162,7 @@ sample_weight
     """
     if not isinstance(tol, numbers.Real) or isinstance(tol, bool) or not 0.0 < tol < math.inf:
         raise ValueError(f"tol must be finite and > 0, got {tol!r}")
-    with one_blas_thread:
-        audit = audit_problem(
-            model, X, y, epsilon=epsilon, kappa=kappa, norm=norm,
-            feature_costs=feature_costs, categories=categories, bounds=bounds, space=space,
-            sample_weight=sample_weight,
-        )  # fmt: skip
+    audit = audit_problem(model, X, y, epsilon=epsilon, kappa=kappa, **ball)
     asked = Extremes(audit, metric_of(audit, metric, threshold))
     if asked.metric.name == "log_loss":
         return _of_log_loss(audit, float(tol))

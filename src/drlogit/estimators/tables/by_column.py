@@ -1,10 +1,10 @@
-"""Costs and bounds that are stated by column, as one number for each column of the matrix.
+"""Costs and bounds by column of a table, as one number for each column of the matrix.
 
-Where there is no ``encoding``, the columns of the matrix are those of the table.
+Without an ``encoding``, the columns of the matrix are those of the table.
 
-Where no costs are stated, a step of one costs the same in every column: the radius is then next to
-nothing for a column in dollars beside one in years, and its coefficient next to free, which ``fit``
-says, as it does where infinite costs leave many coefficients free.
+Without stated costs, a step of one costs the same in every column.  The radius is then tiny for a
+column in dollars next to one in years, and its coefficient is almost unpenalised.  ``fit`` warns of
+that, and of many coefficients that infinite costs leave unpenalised.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from .frames import listed
 class CostsByKind:
     """Costs for all numbers, for all categories, and others for some columns.
 
-    ``numbers`` is the cost of one standard deviation; so is that of a column that is given as a
-    pair ``(cost, "std")``, others are of one unit or of a change.
+    ``numbers`` is the cost of one standard deviation, and so is the cost of a column given as a
+    pair ``(cost, "std")``.  Other costs are of one unit, or of a change of category.
     """
 
     numbers: float
@@ -39,10 +39,10 @@ class CostsByKind:
 
 
 def standard_deviations(X: Matrix, weights: FloatArray | None = None) -> FloatArray:
-    """As units: 1 for a column that does not vary, as scikit-learn's scaler has it."""
+    """Standard deviations of the columns; 1 for a constant column, as in scikit-learn's scaler."""
     if beyond_memory(X):
         raise ValueError(
-            "feature_costs='std' is for features in memory; state the costs as numbers"
+            "feature_costs='std' needs the features in memory: state the costs as numbers instead"
         )
     share = np.full(X.shape[0], 1.0 / X.shape[0]) if weights is None else weights / weights.sum()
     mean = np.asarray(share @ X).ravel()
@@ -137,15 +137,16 @@ def resolve_bounds(given: Any, X: Matrix, names: Sequence[Any], encoding: Encodi
     return ends[0], ends[1]
 
 
-# --- what is to be said of costs --------------------------------------------------------------
+# --- warnings about costs ---------------------------------------------------------------------
 
-#: With fewer samples than this for each coefficient that is not penalised there is a warning: the
-#: rule of thumb of plain logistic regression (Peduzzi et al. 1996).
+#: ``fit`` warns if there are fewer samples than this for each unpenalised coefficient, the rule of
+#: thumb for plain logistic regression (Peduzzi et al. 1996).
 _SAMPLES_EACH = 10
 
-#: Columns that vary more than this many times as much as the lower quartile of columns deserve a
-#: word (not as the narrowest: pixels at the rim of a picture hardly vary, in the same units).  Wine
-#: 550, breast cancer 3e4, adult 8e3; MNIST, digits, a9a, w8a and farm-ads at most 16.
+#: ``fit`` warns about columns that vary more than this many times as much as the lower quartile of
+#: the columns.  (The narrowest column would be too strict: pixels at the rim of a picture hardly
+#: vary.)  The ratio is 550 for wine, 3e4 for breast cancer and 8e3 for adult; it is at most 16 for
+#: MNIST, digits, a9a, w8a and farm-ads.
 _UNLIKE = 100.0
 
 
@@ -154,7 +155,7 @@ class UnscaledDataWarning(UserWarning):
 
 
 def unpenalised(costs: FloatArray, table: Encoding, n_samples: int) -> str | None:
-    """What is to be said if many coefficients of infinite cost are free for so many samples."""
+    """A warning if infinite costs leave many coefficients unpenalised for few samples, or None."""
     free = np.isinf(costs)
     widths = {
         column.name: max(column.width - 1, 1)
@@ -167,26 +168,27 @@ def unpenalised(costs: FloatArray, table: Encoding, n_samples: int) -> str | Non
     most = sorted(widths, key=lambda name: -widths[name])
     shown = [f"{n!r:.40}" + (f" ({widths[n]})" if widths[n] > 1 else "") for n in most]
     return (
-        f"{count} coefficients are not penalised, with {n_samples} samples to learn them from: "
-        f"an infinite cost calls {listed(shown, 5)} beyond doubt. They may fit the training data "
-        "far better than any other; give them a finite cost, or a tolerance."
+        f"{count} coefficients are not penalised, and there are only {n_samples} samples: the cost "
+        f"of {listed(shown, 5)} is infinite. The model may overfit. Give these columns a finite "
+        "cost or a tolerance."
     )
 
 
 def unlike_units(deviation: FloatArray, names: Sequence[Any]) -> str | None:
-    """What is to be said of columns with these deviations, 0 for those that have no unit."""
+    """A warning about columns in very different units, or None; deviation 0: no unit."""
     varied = np.sort(deviation[deviation > 0.0])
     usual = float(varied[varied.size // 4]) if varied.size else math.inf
     if not varied.size or varied[-1] <= _UNLIKE * usual:
         return None
     wide = np.flatnonzero(deviation > _UNLIKE * usual)
     wide = wide[np.argsort(-deviation[wide], kind="stable")]
-    # A power of ten, so that the folds of a search all say the same, which Python shows once.
+    # A power of ten, so that all folds of a search give the same text, which Python shows once.
     times = 10.0 ** math.floor(math.log10(deviation[wide[0]] / usual))
-    who, do = ("columns", "vary") if wide.size > 1 else ("column", "varies")
+    subject, verb = ("columns", "vary") if wide.size > 1 else ("column", "varies")
     shown = listed([f"{names[j]!r:.40}" for j in wide.tolist()], 3)
     return (
-        f"{who} {shown} {do} more than {times:.0e} times as much as other columns, and epsilon is "
-        "in their units: feature_costs='std' (--standardize on the command line) measures in "
-        "standard deviations; feature_costs={} keeps the units."
+        f"{subject} {shown} {verb} more than {times:.0e} times as much as other columns, and "
+        "epsilon is measured in the units of the columns. To measure in standard deviations, use "
+        "feature_costs='std' (--standardize on the command line); feature_costs={} keeps the units "
+        "and silences this warning."
     )

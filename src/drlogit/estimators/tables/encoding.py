@@ -1,19 +1,19 @@
-"""A raw table as a matrix of numbers, and the way there as a value that can be kept.
+"""A raw table as a matrix of numbers, and the encoding as a value that can be kept.
 
-Numbers stay as they are.  A category becomes a column of zeros and ones for *each* of its levels,
-none left out: the adversary may change one level into any other at one price, so no level is
-special.  The rules where something is missing or new:
+Numbers stay as they are.  A category becomes one column of zeros and ones for *each* of its levels.
+No level is dropped, because the adversary may change any level into any other at one cost.  Rules
+for missing and new values:
 
-- a missing category is a category, if it occurs in training;
-- the levels of an ordered column are those that its type or ``ordinal`` lists, in that order; one
-  step costs what the column costs, and so does a change to or from "missing";
-- a missing number is an error, unless ``missing`` says what to put there, also in columns that
-  were complete in training;
-- text that tells rows apart, and numbers that are all missing, are left out, which is remarked;
-- text in columns that are said to hold ``numbers`` is read as such, other text there is missing;
-- a level that training did not show has zeros in all columns of its category.  Fits with an
-  intercept keep the mean contribution of each category, over the training samples, at zero: so
-  such a level counts as the average sample does.
+- A missing category is a level of its own, if it occurs in the training data.
+- The levels of an ordered column are those that its type or ``ordinal`` lists, in that order.  One
+  step costs what the column costs, and so does a change to or from "missing".
+- A missing number is an error, unless ``missing`` names a replacement; the replacement also applies
+  to columns that were complete in the training data.
+- Text that identifies rows, and numbers that are all missing, are ignored, with a remark.
+- Text in columns named in ``numbers`` is read as numbers; other text there counts as missing.
+- An unknown level has zeros in all columns of its category.  Fits with an intercept keep the mean
+  contribution of each category over the training samples at zero, so an unknown level counts as the
+  average training sample.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ...rows.checks import TOO_LARGE, no_number
 from .frames import TableColumn, listed, spelt
 from .text_columns import decimal_mark, numbers_of, remark_on_text, tells_rows_apart
 
-#: What can stand in for a missing number.
+#: Replacements for a missing number.
 Fill: TypeAlias = Literal["error", "mean", "median"]
 FILLS: tuple[Fill, ...] = get_args(Fill)
 
@@ -44,10 +44,10 @@ _DENSE_SHARE = 0.25
 class EncodedColumn:
     """A column of the table.
 
-    ``levels`` is None for numbers; in it, None is the level "missing"; a column that is left out
-    has none.  ``fill`` stands in for a missing number; None if there is no such thing.  ``kind``
-    says what the levels are in the table: "text", "truth" or "number".  ``decimal`` is the decimal
-    mark of numbers that the table has as text.  ``ordered``: the levels are in order.
+    ``levels`` is None for numbers; the level None means "missing"; an ignored column has no levels.
+    ``fill`` replaces a missing number, or is None.  ``kind`` is the type of the levels in the
+    table: "text", "truth" or "number".  ``decimal`` is the decimal mark of numbers written as text.
+    ``ordered`` means that the levels are in order.
     """
 
     name: Any
@@ -97,7 +97,7 @@ class EncodedRows(NamedTuple):
 class Encoding:
     """The columns of a table, in order, and what becomes of each.
 
-    ``remarks`` are what is to be said of the columns once.
+    ``remarks`` are warnings about the columns, to be given once.
     """
 
     columns: tuple[EncodedColumn, ...]
@@ -197,11 +197,10 @@ def fit_encoding(
 ) -> Encoding:
     """The encoding of a table whose columns at these positions are categories.
 
-    ``orders`` lists the levels of ordered columns; a type of pandas may do so, too.
-
-    The text of those at the positions ``numbers`` holds numbers.  Levels are those that occur.
-    Means and medians count weights.  Where nobody has ``stated`` that columns are categories, text
-    that tells rows apart is left out.
+    The columns at the positions ``numbers`` hold numbers as text.  Levels are those that occur.
+    Means and medians are weighted.  Unless the categories were ``stated``, text that identifies
+    rows is ignored.
+    ``orders`` lists the levels of ordered columns; an ordered type of pandas needs no entry.
     """
     chosen, columns, remarks = set(categorical), [], []
     for j, column in enumerate(given):
@@ -224,12 +223,14 @@ def fit_encoding(
         values = column.numbers() if decimal is None else numbers_of(column, decimal)
         stand_in = None if fill == "error" else _stand_in(values, weights, fill)
         if fill != "error" and stand_in is None:
-            remarks.append(f"column {column.name!r:.60} is left out, as it has no value in any row")
+            remarks.append(
+                f"column {column.name!r:.60} is ignored because all its values are missing"
+            )
             columns.append(EncodedColumn(column.name, (), kind="number"))
         else:
             columns.append(EncodedColumn(column.name, None, stand_in, decimal=decimal))
     if all(column.left_out for column in columns):
-        raise ValueError(f"X has no column left to be a feature: {'; '.join(remarks):.300}")
+        raise ValueError(f"X has no usable column: {'; '.join(remarks):.300}")
     return Encoding(tuple(columns), remarks=tuple(remarks))
 
 
@@ -260,7 +261,7 @@ def _levels_in_order(column: TableColumn, order: Sequence[Any]) -> tuple[str | N
 
 
 def _check_numbers(values: FloatArray, names: Sequence[Any]) -> None:
-    """``ValueError`` that names what is no number: columns with gaps, or one value too large."""
+    """``ValueError`` that names columns with missing numbers, or a value that is too large."""
     with np.errstate(invalid="ignore"):
         largest = np.abs(values).max(axis=0, initial=0.0)
     if (largest < TOO_LARGE).all():
@@ -270,8 +271,8 @@ def _check_numbers(values: FloatArray, names: Sequence[Any]) -> None:
         shown = listed([f"{names[j]!r:.40}" for j in lacking.tolist()], 10)
         raise ValueError(
             f"numbers are missing (NaN) in {'column' if lacking.size == 1 else 'columns'} {shown}: "
-            "fill them in, leave out such rows, or fit with missing='median' or 'mean' (--missing "
-            "median on the command line)"
+            "fill them in, drop these rows, or fit with missing='median' or missing='mean' "
+            "(--missing median on the command line)"
         )
     j = int(np.argmax(largest))
     row = int(np.argmax(np.abs(values[:, j]) >= TOO_LARGE))
@@ -279,7 +280,7 @@ def _check_numbers(values: FloatArray, names: Sequence[Any]) -> None:
 
 
 def _stand_in(values: FloatArray, weights: FloatArray | None, fill: str) -> float | None:
-    """What is put for missing numbers; None if all are, or have no weight."""
+    """The replacement for missing numbers; None if no number has a positive weight."""
     there = np.isfinite(values)
     share = np.ones(values.size) if weights is None else weights
     values, share = values[there], share[there]
@@ -320,7 +321,10 @@ def find_categorical(
     found = positions_of(wanted, names, "categorical_features")
     both = sorted({*found} & {*numbers})
     if both:
-        raise ValueError(f"column {names[both[0]]!r:.60} is in numbers and categorical_features")
+        raise ValueError(
+            f"column {names[both[0]]!r:.60} is named in both numbers and categorical_features: "
+            "name it in one of them"
+        )
     return found
 
 

@@ -1,10 +1,9 @@
-"""Tables column by column, whoever made them: pandas, polars, arrays.
+"""Tables column by column, from pandas, polars or arrays.
 
-A column is read as numbers (NaN where one is missing) or as levels (text, None where missing).
-Levels are compared as text, a whole number without a decimal point: pandas makes ``3.0`` of a 3
-when some other row has no value, and a file holds text anyway.  Texts that say "no value here"
-(:data:`MISSING_MARKS`) are missing, whoever has read the table: pandas knows most of them, but not
-all.
+A column is read as numbers (missing: NaN) or as levels (text; missing: None).  Levels are compared
+as text, and whole numbers have no decimal point, because pandas turns 3 into ``3.0`` when another
+row is missing, and a file holds text.  The texts of :data:`MISSING_MARKS` count as missing,
+whatever reader was used; pandas knows most of them, but not all.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _KINDS = {
 def is_frame(X: Any) -> bool:
     """Whether X has columns of different kinds: a frame of pandas or polars."""
     if type(X).__name__ == "LazyFrame":
-        raise TypeError("X must be in memory, got a LazyFrame of polars: collect() it")
+        raise TypeError("X must be in memory, got a polars LazyFrame: pass X.collect()")
     return hasattr(X, "columns") and (hasattr(X, "iloc") or _is_polars(X)) and not is_dask(X)
 
 
@@ -58,7 +57,7 @@ def columns_of(X: Any) -> list[TableColumn]:
     """The columns of a table, in order."""
     if hasattr(X, "iloc"):
         return [TableColumn(name, values) for name, values in X.items()]
-    from pandas import Series  # which few need who have no frame of it
+    from pandas import Series  # rarely needed for other tables, so imported here
 
     if _is_polars(X):
         return [TableColumn(each.name, Series(each.to_numpy())) for each in X.iter_columns()]

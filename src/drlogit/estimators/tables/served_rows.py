@@ -1,7 +1,7 @@
-"""New rows of a table beside those of training: what is unlike them, in words.
+"""Warnings about new rows of a table that differ from the training rows.
 
-A model scores whatever it is given.  Ages in months, a column that a new export leaves empty, or a
-row without any value are scored like all others, so they are spoken of.
+A model scores every row.  Ages in months, a column that a new export leaves empty, or a row without
+any value get a score like all others, so ``predict`` warns.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from ...rows.arrays import BoolArray, FloatArray, IndexArray, Matrix
 from .encoding import EncodedRows, Encoding
 from .frames import TableColumn, listed
 
-#: Numbers are far outside the range of training if they are further from it than its own width
-#: (ages of 18 to 90 reach from -54 to 162, and 20 years are 240 months) in more than this share of
-#: the rows, or in any row than so many times its width: amounts and incomes have long tails.
+#: Numbers are far outside the training range if their distance from it exceeds its width in more
+#: than this share of the rows (ages of 18 to 90 reach from -54 to 162; 20 years are 240 months), or
+#: exceeds this multiple of its width in any row (amounts and incomes have long tails).
 _SHARE, _ABSURD = 0.05, 10.0
 
-#: A column without any value is spoken of if that is less probable than this, by the share of
-#: missing values in training.
+#: A column without any value is worth a warning if that is less probable than this, given the share
+#: of missing values in the training data.
 _BY_ACCIDENT = 1e-3
 
 
 def columns_seen(matrix: Matrix, first: IndexArray, absent: BoolArray | None = None) -> FloatArray:
-    """What training shows of each column of a table, as three rows.
+    """Smallest number, largest number and share of missing values of each column, as three rows.
 
-    The smallest and the largest number (NaN for categories), and the share of missing values.
-    ``first`` is where each column of numbers is in the matrix, -1 for a category.
+    The numbers are NaN for categories.  ``first`` is the position of each column of numbers in the
+    matrix, -1 for a category.
     """
     gone = np.zeros(first.size) if absent is None else absent.mean(axis=0)
     return np.array([*_ends(matrix, first), gone])
@@ -39,7 +39,7 @@ def columns_seen(matrix: Matrix, first: IndexArray, absent: BoolArray | None = N
 def remarks_on(
     rows: EncodedRows, seen: FloatArray, table: Encoding, given: Sequence[TableColumn]
 ) -> list[str]:
-    """What is to be said of encoded rows of a table, beside those of training."""
+    """Warnings about encoded rows of a table."""
     new = _mostly_unknown(rows.unknown & ~rows.absent, table, given)
     far = far_outside(rows.matrix, table.number_places, seen, [c.name for c in table.columns])
     return [*filter(None, [new]), *_empty(rows.absent, seen[2], table), *far]
@@ -48,7 +48,7 @@ def remarks_on(
 def far_outside(
     matrix: Matrix, first: IndexArray, seen: FloatArray, names: Sequence[Any]
 ) -> list[str]:
-    """What is to be said of numbers that are far outside the range of training."""
+    """Warnings about numbers far outside the training range."""
     low, high, _ = seen
     width = high - low
     least, most = _ends(matrix, first)
@@ -63,13 +63,13 @@ def far_outside(
         if far.any():
             named.append(
                 f"{names[j]!r:.40} ({int(far.sum())} of {far.size} rows, such as "
-                f"{values[far][0]:.6g}, where training had {low[j]:.6g} to {high[j]:.6g})"
+                f"{values[far][0]:.6g}; the training data have {low[j]:.6g} to {high[j]:.6g})"
             )
     if not named:
         return []
     return [
-        f"numbers lie far outside the range of training in {_columns(named)}: are they in other "
-        "units?"
+        f"numbers are far outside the range of the training data in {_columns(named)}; check "
+        "whether they are in other units"
     ]
 
 
@@ -81,21 +81,21 @@ def _ends(matrix: Matrix, first: IndexArray) -> list[FloatArray]:
 
 
 def _empty(absent: BoolArray, missing: FloatArray, table: Encoding) -> list[str]:
-    """What is to be said of columns and rows without any value."""
+    """Warnings about columns and rows without any value."""
     n_rows, said = absent.shape[0], []
     gone = np.flatnonzero(absent.all(axis=0) & (missing**n_rows < _BY_ACCIDENT))
     if gone.size:
         named = [f"{table.columns[j].name!r:.40}" for j in gone.tolist()]
         said.append(
-            f"none of {n_rows} rows has a value in {_columns(named)}, where training had some: "
-            "what stands in for missing values is scored there"
+            f"none of {n_rows} rows has a value in {_columns(named)}, but the training data have "
+            "some; the scores use the replacement for missing values"
         )
     kept = [not column.left_out for column in table.columns]
     empty = np.flatnonzero(absent[:, kept].all(axis=1))
     if empty.size:
         said.append(
-            f"{empty.size} of {n_rows} rows have no value in any column, the first of them row "
-            f"{empty[0] + 1}: their scores come from what stands in for missing values"
+            f"{empty.size} of {n_rows} rows have no value in any column (the first is row "
+            f"{empty[0] + 1}); their scores use the replacements for missing values only"
         )
     return said
 
@@ -103,20 +103,20 @@ def _empty(absent: BoolArray, missing: FloatArray, table: Encoding) -> list[str]
 def _mostly_unknown(
     unknown: BoolArray, table: Encoding, given: Sequence[TableColumn]
 ) -> str | None:
-    """What is to be said where training did not show the levels of most rows, if anything."""
+    """A warning about columns in which most rows have unknown levels, or None."""
     n_rows, named = unknown.shape[0], []
     for column, where, each in zip(table.columns, unknown.T, given, strict=True):
         new = np.flatnonzero(where)
         if column.levels and 2 * new.size > n_rows:
             named.append(
                 f"{column.name!r:.40} ({new.size} of {n_rows} rows, such as "
-                f"{each.levels[new[0]]!r:.30}, where training had {column.levels[0]!r:.30})"
+                f"{each.levels[new[0]]!r:.30}; the training data have {column.levels[0]!r:.30})"
             )
     if not named:
         return None
     return (
-        f"most of {_columns(named)} is of levels that training did not show, which count as the "
-        "average sample does: is it spelt or coded otherwise?"
+        f"most rows have unknown levels in {_columns(named)}; these count as the average training "
+        "sample. Check spelling and coding"
     )
 
 

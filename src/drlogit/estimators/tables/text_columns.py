@@ -1,9 +1,9 @@
-"""What a column of text is, where it is no category: names of rows, numbers in disguise, dates.
+"""Columns of text that are not categories: row identifiers, numbers written as text, dates.
 
-One rule for frames and files.  Text of which most rows have their own tells rows apart, and next to
-nothing can be learnt from a level that occurs once.  Amounts, percentages, numbers among words and
-dates are texts to a computer; what they would say as numbers is lost on levels.  Numbers in text
-have a decimal point or a decimal comma; ``1,234`` alone may have either, so a column decides.
+The same rule applies to frames and files.  A column with a different text in most rows identifies
+rows, and a level that occurs once teaches almost nothing.  Amounts, percentages, numbers among
+words and dates lose their meaning as levels.  Numbers in text have a decimal point or a decimal
+comma; ``1,234`` alone may have either, so the column decides.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import numpy as np
 from ...rows.arrays import FloatArray
 from .frames import TableColumn, is_number
 
-#: Columns of more levels than this are identifiers if they have more than so many per row.
+#: A column is an identifier if it has more levels than this, and more than this many per row.
 _FEW_LEVELS, _IDENTIFIES = 20, 0.5
 
-#: From this share of the rows on, what they look like is said; less is an accident ("7up").
+#: Numbers or dates in at least this share of the rows are worth a remark; fewer are an accident.
 _MOST = 0.5
 
 _DIGITS = r"(?:\d{1,3}(?:[,' \u00a0]\d{3})+|\d+)?(?:\.\d+|\.)?(?:[eE][-+]?\d+)?"
@@ -33,34 +33,36 @@ _DATE = re.compile(
 
 
 def remark_on_text(name: Any, levels: Counter[Any]) -> str | None:
-    """What is to be said of a column of text that nobody called a category, if anything.
+    """A remark on a column of text that was not declared a category, or None.
 
-    ``levels`` has the number of rows of each, None for a missing one.
+    ``levels`` has the number of rows of each level; the key None counts missing values.
     """
     counts = {level: count for level, count in levels.items() if level is not None}
     seen, apart = seen_in_text(counts), tells_rows_apart(levels)
     if seen is not None:
-        become = "is left out" if apart else f"becomes a category of {len(counts)} levels"
-        dates = seen.startswith("dates")
-        way = "make days of it" if dates else "name it in numbers (--numbers on the command line)"
-        return f"column {name!r:.60} holds {seen}, and {become}: {way}"
+        become = "is ignored" if apart else f"becomes a category of {len(counts)} levels"
+        way = "convert it to a number of days"
+        if not seen.startswith("dates"):
+            way = "to read it as numbers, name it in numbers (--numbers on the command line)"
+        return f"column {name!r:.60} holds {seen}, and {become}; {way}"
     if not apart:
         return None
     return (
-        f"column {name!r:.60} is left out, as it tells rows apart ({len(counts)} different texts): "
-        "name it in categorical_features (--categorical on the command line) to keep it"
+        f"column {name!r:.60} is ignored because it looks like a row identifier ({len(counts)} "
+        "different texts); name it in categorical_features (--categorical on the command line) to "
+        "keep it"
     )
 
 
 def tells_rows_apart(levels: Counter[Any]) -> bool:
-    """Whether there are so many levels, in the rows of each, that they name rows."""
+    """Whether the levels identify rows."""
     return len(levels.keys() - {None}) > max(_FEW_LEVELS, _IDENTIFIES * levels.total())
 
 
 def seen_in_text(levels: Mapping[str, int]) -> str | None:
-    """What texts look like that are no levels, and in how many rows; None for ordinary ones.
+    """A description of texts that look like numbers or dates; None for ordinary ones.
 
-    ``levels`` has the number of rows of each.
+    ``levels`` has the number of rows of each text.
     """
     total = sum(levels.values())
     dates, numbers, words = Counter[str](), Counter[str](), Counter[str]()
@@ -79,7 +81,7 @@ def seen_in_text(levels: Mapping[str, int]) -> str | None:
 
 
 def numbers_of(column: TableColumn, decimal: str) -> FloatArray:
-    """The numbers that a column holds, as text with this decimal mark or as they are."""
+    """The numbers of a column; text is read with this decimal mark."""
     if not column.holds_levels:
         return column.numbers()
     texts, codes = column.distinct
@@ -87,7 +89,7 @@ def numbers_of(column: TableColumn, decimal: str) -> FloatArray:
 
 
 def decimal_mark(column: TableColumn) -> tuple[str, str | None]:
-    """The point or comma with which more texts are numbers; what is to be said of other texts."""
+    """The decimal mark with which more texts are numbers, and a remark on the other texts."""
     counts = {text: count for text, count in column.counts.items() if text is not None}
     lacking = {mark: np.isnan(numbers_in_text(counts, mark)) for mark in ".,"}
     mark = "," if lacking[","].sum() < lacking["."].sum() else "."
@@ -95,16 +97,16 @@ def decimal_mark(column: TableColumn) -> tuple[str, str | None]:
     if not other:
         return mark, None
     return mark, (
-        f"{sum(counts[text] for text in other)} texts of column {column.name!r:.60} are no "
-        f"numbers, and missing, such as {other[0]!r:.40}"
+        f"{sum(counts[text] for text in other)} texts of column {column.name!r:.60} are not "
+        f"numbers and count as missing, such as {other[0]!r:.40}"
     )
 
 
 def numbers_in_text(texts: Iterable[str | None], decimal: str = ".") -> FloatArray:
-    """The numbers that texts hold, NaN for those that hold none.
+    """The numbers in texts, NaN for texts without one.
 
-    Signs of currencies, thousands' separators and blanks are passed over, ``12 %`` is 12 and
-    ``(3)`` is -3, as accountants write it.
+    Currency signs, thousands separators and blanks are ignored.  ``12 %`` is 12, and ``(3)`` is -3,
+    as accountants write it.
     """
     given = (None if text is None else _with_point(text, decimal) for text in texts)
     return np.array([np.nan if text is None else _number(text) for text in given], dtype=np.float64)

@@ -1,0 +1,70 @@
+"""The borders of the engine: what the driver needs of samples, and Newton's method of a system.
+
+A cone is what ``_cones.pxd::Cone`` declares, since only compiled code calls it.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Generic, Protocol, TypeVar
+
+from ..rows.arrays import FloatArray
+from ..rows.interface import State
+
+#: What a model of the samples remembers, and its dual points.  The driver only passes them on.
+S = TypeVar("S")
+D = TypeVar("D")
+
+
+class Samples(ABC, Generic[S, D]):
+    """A model of the samples.  Each method is one visit to the rows.
+
+    Methods leave the state that they are given as it is and return a new one, with an array of sums
+    (``_sums``).  Vectors are (β, b, λ) in the user's units.
+    """
+
+    #: Loss above that of the known pieces from which the driver refuses a step.
+    most_missing: float = math.inf
+
+    @abstractmethod
+    def linearise(
+        self, state: S, coef: FloatArray, primal: float, dual: float, mu: float
+    ) -> tuple[S, FloatArray]:
+        """Move by these lengths along the direction of the state, to ``coef``: conditions there."""
+
+    @abstractmethod
+    def predict(self, state: S, dcoef: FloatArray) -> tuple[S, FloatArray]:
+        """Follow a direction with all products to zero: step lengths and second-order terms."""
+
+    @abstractmethod
+    def correct(
+        self, state: S, dcoef: FloatArray, centre: float, share: float
+    ) -> tuple[S, FloatArray]:
+        """Follow a direction with products to ``centre``: step lengths and the loss along it."""
+
+    @abstractmethod
+    def certify(self, state: S, point: D | None, dcoef: FloatArray) -> tuple[D, FloatArray]:
+        """Correct a dual point, that of the state if it is None: its equations."""
+
+    def with_missing(self, state: S, trial: S, coef: FloatArray, mu: float) -> tuple[S, FloatArray]:
+        """Stay, with the pieces that were missing at a trial point (a null step)."""
+        raise NotImplementedError("no step of these samples is refused")
+
+    def weights(self, state: S) -> State:
+        """The weights of a Gram matrix that is not formed."""
+        raise NotImplementedError("these samples form their Gram matrix")
+
+
+class System(Protocol):
+    """The linear system of a step where its matrix is known through products only."""
+
+    def build(self, weights: State, data: FloatArray, cone: FloatArray, pinned: bool) -> bool:
+        """Set up from the weights of the samples and arrays in scaled coordinates, λ last.
+
+        ``data`` has the diagonal of the samples' matrix and λ's column; ``cone`` the diagonal of
+        the cone's matrix, the v of its ``v vᵀ``, and λ's column.  ``pinned``: λ does not move.
+        """
+
+    def solve(self, rhs: FloatArray, rtol: float) -> FloatArray:
+        """(dx, dλ) for a right side, to a residual of ``rtol``."""

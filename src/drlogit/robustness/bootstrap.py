@@ -1,0 +1,237 @@
+"""How much a fitted model would change with another sample: bootstrap intervals.
+
+Each replication draws as many rows as there are, with replacement, and fits the model again.  A row
+that is drawn k times gets k times its weight, so the encoding of a table stays the same and the
+coefficients of all replications are comparable.  The radius ε, the flip cost κ and all other
+parameters stay those of the model.
+
+The intervals are about the *penalised* coefficients: those that the same fit would have on the
+whole population.  A radius above 0 shrinks coefficients towards 0, and no interval around a shrunk
+coefficient is one for the coefficient of a plain logistic model.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from ..estimators.robust_classifier import RobustLinearClassifier
+from ..estimators.tables.frames import rows_of
+from ..rows.arrays import FloatArray
+from ..rows.checks import check_weights
+from .guarantees import refittable
+from .thresholds import NoThresholdError, choose_threshold
+
+
+class Interval(NamedTuple):
+    """An estimate with the limits of its bootstrap interval."""
+
+    estimate: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.estimate:.4g} ({self.low:.4g} to {self.high:.4g})"
+
+
+@dataclass(frozen=True, eq=False)
+class Bootstrap:
+    """The outcome of :func:`bootstrap`; ``print`` shows a summary.
+
+    Attributes
+    ----------
+    coefficients : pandas.DataFrame
+        The table of ``model.coefficient_table()`` with the columns ``low`` and ``high``, the limits
+        of each coefficient, and for two classes ``odds_ratio_low`` and ``odds_ratio_high``.
+    worst_case_loss : Interval
+        The worst-case loss of the fit.
+    threshold : Interval or None
+        The threshold that each refit would choose on the rows that it did not draw; the estimate is
+        the median.  None unless costs or a limit are given.
+    draws : array of shape (n, n_coefficients)
+        The coefficients of each refit, in the order of the rows of ``coefficients``.
+    n : int
+        Number of refits.
+    confidence : float
+        Nominal coverage of each interval.
+    without_threshold : int
+        Number of refits in which no threshold keeps the limit.
+    """
+
+    coefficients: Any
+    worst_case_loss: Interval
+    threshold: Interval | None
+    draws: FloatArray = field(repr=False)
+    n: int
+    confidence: float
+    without_threshold: int = 0
+
+    def __str__(self) -> str:
+        shown = self.coefficients.drop(columns="cost").set_index("column")
+        lines = [
+            f"{self.confidence:.0%} intervals from {self.n} refits to resampled rows",
+            shown.to_string(float_format="{:.3f}".format, na_rep=""),
+            f"worst-case log-loss {self.worst_case_loss}",
+        ]
+        if self.threshold is not None:
+            lines.append(f"threshold {self.threshold}")
+        if self.without_threshold:
+            lines.append(f"No threshold keeps the limit in {self.without_threshold} refits.")
+        lines.append(
+            "The coefficients are penalised: the intervals do not cover those of a plain fit."
+        )
+        return "\n".join(lines)
+
+
+def bootstrap(
+    model: Any,
+    X: Any,
+    y: ArrayLike,
+    n: int = 200,
+    *,
+    confidence: float = 0.95,
+    sample_weight: ArrayLike | None = None,
+    costs: Any = None,
+    max_fpr: float | None = None,
+    min_precision: float | None = None,
+    random_state: int | np.random.Generator | None = 0,
+) -> Bootstrap:
+    """Bootstrap intervals of coefficients, odds ratios, worst-case loss and threshold.
+
+    Parameters
+    ----------
+    model : DRLogisticRegression, DRLogisticRegressionCV, or a pipeline or search that ends in one
+        A fitted model.  A search is fitted again with the parameters that it chose; the intervals
+        do not account for the choice.
+    X, y : the data of the fit
+        The rows must be independent.
+    n : int
+        Number of refits.
+    confidence : float
+        Nominal coverage of each interval, between 0 and 1.
+    sample_weight : array of shape (n_samples,), optional
+        The weights of the fit.
+    costs, max_fpr, min_precision : optional
+        What to choose a threshold by, as in :func:`drlogit.choose_threshold`.  By default no
+        threshold is chosen.
+    random_state : int, numpy.random.Generator or None
+        Seed of the draws.
+
+    Returns
+    -------
+    Bootstrap
+        ``.coefficients`` (a data frame), ``.worst_case_loss``, ``.threshold``; ``str()`` is a
+        summary.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        Some refits have a duality gap above ``tol``.
+
+    Notes
+    -----
+    Limits of coefficients are percentiles of the refits.  The worst-case loss of a fit is on
+    average lower than that of the population, because the fit adapts to its rows, and refits are
+    lower again by about as much; its interval is ``2·estimate - percentile``, which corrects for
+    that.  The intervals are approximate; ``docs/inference.md`` has their coverage in simulations.
+
+    Examples
+    --------
+    >>> import drlogit
+    >>> table = drlogit.datasets.load_heart_disease()
+    >>> table = table[table["hospital"] == "cleveland"]
+    >>> model = drlogit.DRLogisticRegression(0.05, feature_costs="std")
+    >>> model = model.fit(table[["age", "chest_pain"]], table["disease"])
+    >>> found = drlogit.bootstrap(model, table[["age", "chest_pain"]], table["disease"], n=50)
+    >>> found.coefficients[["column", "level"]].head(3).to_numpy().tolist()
+    [['(intercept)', None], ['age', None], ['chest_pain', 'asymptomatic']]
+    """
+    if n < 2 or not 0.0 < confidence < 1.0:
+        raise ValueError(
+            f"n must be at least 2 and confidence between 0 and 1, got {n!r} and {confidence!r}"
+        )
+    learner, _ = refittable(model)
+    fit = _last_step(model)
+    labels = np.asarray(y)
+    given = {"costs": costs, "max_fpr": max_fpr, "min_precision": min_precision}
+    rule = {name: value for name, value in given.items() if value is not None}
+    weights = np.ones(labels.size)
+    if sample_weight is not None:
+        weights = check_weights(sample_weight, labels.size) * labels.size
+    last = f"{learner.steps[-1][0]}__" if hasattr(learner, "steps") else ""
+    rng, classes = np.random.default_rng(random_state), np.unique(labels[weights > 0.0])
+    coefs, losses, thresholds, unproven = [], [], list[float](), 0
+    for _ in range(n):
+        counts = _resampled(rng, labels, weights, classes)
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore"
+            )  # what they say of the data, the model's own fit has said
+            refit = clone(learner).fit(X, labels, **{f"{last}sample_weight": weights * counts})
+            if rule:
+                unseen = np.flatnonzero(counts == 0)
+                thresholds += _threshold(refit, rows_of(X, unseen), labels[unseen], rule)
+        inner = _last_step(refit)
+        coefs.append(inner.coefficient_table()["coefficient"].to_numpy())
+        losses.append(float(inner.worst_case_loss_[0]))
+        unproven += not inner.result_.converged
+    if unproven:
+        warnings.warn(
+            f"{unproven} of {n} refits have a duality gap above tol={fit.tol:g}",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    draws, loss = np.array(coefs), float(fit.worst_case_loss_[0])
+    tails = [(1.0 - confidence) / 2.0, (1.0 + confidence) / 2.0]
+    table = fit.coefficient_table()
+    table["low"], table["high"] = np.quantile(draws, tails, axis=0)
+    if "odds_ratio" in table:
+        table["odds_ratio_low"], table["odds_ratio_high"] = (
+            np.exp(table["low"]),
+            np.exp(table["high"]),
+        )
+    high, low = (2.0 * loss - np.quantile(losses, tails)).tolist()
+    chosen = None
+    if thresholds:
+        chosen = Interval(*np.quantile(thresholds, [0.5, *tails]).tolist())
+    return Bootstrap(
+        table, Interval(loss, low, high), chosen, draws, n, confidence,
+        n - len(thresholds) if rule else 0,
+    )  # fmt: skip
+
+
+def _last_step(model: Any) -> RobustLinearClassifier:
+    """The fitted classifier of ours that a model is or ends in."""
+    while hasattr(model, "best_estimator_"):
+        model = model.best_estimator_
+    last = model.steps[-1][1] if hasattr(model, "steps") else model
+    if not isinstance(last, RobustLinearClassifier):
+        raise ValueError(
+            "model must be a fitted DRLogisticRegression or DRLogisticRegressionCV, or a pipeline "
+            f"that ends in one, got {type(last).__name__}"
+        )
+    return last
+
+
+def _resampled(
+    rng: np.random.Generator, labels: Any, weights: FloatArray, classes: Any
+) -> FloatArray:
+    """How often each row is drawn; drawn again if a class is lost, which no fit can do without."""
+    while True:
+        counts = rng.multinomial(labels.size, np.full(labels.size, 1.0 / labels.size))
+        if np.unique(labels[weights * counts > 0.0]).size == classes.size:
+            return counts.astype(np.float64)
+
+
+def _threshold(refit: Any, X: Any, y: Any, rule: dict[str, Any]) -> list[float]:
+    """The threshold that a refit chooses on rows that it did not draw, if there is one."""
+    try:
+        return [choose_threshold(refit, X, y, **rule).threshold]
+    except NoThresholdError:
+        return []

@@ -1,0 +1,252 @@
+"""Pieces of samples with domains: sums and directions against NumPy, the oracle by brute force."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.special import entr, expit
+
+import domain_zoo
+from drlogit.engine import _pieces
+from drlogit.engine._sums import (
+    BOTH_CHANGE,
+    CHANGES,
+    COUNT,
+    DEGREE,
+    DUAL_CHANGE,
+    ENTROPY,
+    LEVELS,
+    LOSS,
+    MISSING,
+    NEW_PIECES,
+    PARABOLA,
+    PRIMAL_CHANGE,
+    PRODUCTS,
+    PROOF_ADDITIONS,
+    PROOF_ENTROPY,
+    SCALARS,
+    SLOPE,
+    VALUE,
+    longest,
+)
+from drlogit.engine.settings import SETTINGS
+from drlogit.engine.tables import TableLayout
+from drlogit.problem.problem import build_problem
+
+MU = 0.03
+
+
+class Pieces:
+    """A state after a step in a random direction, with the rows of its pieces as arrays."""
+
+    def __init__(self, seed):
+        self.case = domain_zoo.generated(seed)
+        self.problem = build_problem(**self.case)
+        self.layout = layout = TableLayout.of(self.problem)
+        (block,) = self.problem.rows.blocks
+        self.table, self.w = layout.table(block), block.weights
+        rng = np.random.default_rng(seed)
+        self.P = layout.size
+        x = layout.inside(0.8 * rng.standard_normal(self.problem.costs.size), 0.6, 0.3)
+        kappa = block.flip_costs(self.problem.kappa)
+        state = _pieces.open_pieces(self.table, kappa, np.zeros(0), x, MU)
+        state, _ = _pieces.linearise(self.table, state, x, 0.0, 0.0, MU, math.inf)
+        dx = 0.05 * rng.standard_normal(self.P)
+        state, _ = _pieces.follow(self.table, state, dx, 0.0, 0.0, True)
+        state, _ = _pieces.follow(self.table, state, dx, MU, 0.5, False)
+        self.x = x + 0.2 * dx
+        self.state, self.sums = _pieces.linearise(self.table, state, self.x, 0.2, 0.1, MU, math.inf)
+        self.dx = 0.1 * rng.standard_normal(self.P)
+        self.read()
+
+    def read(self):
+        self.y, self.d, self.v, self.q, self.s, self.r = self.state.pieces.T
+        self.own = np.repeat(np.arange(self.w.size), np.diff(self.state.starts))
+        # Gradients of v_k, a coordinate at a time, and of h(v_k) - λ d_k.
+        self.V = np.zeros((self.y.size, self.P))
+        for j in range(self.P - 1):
+            unit = np.eye(self.P)[j]
+            self.V[:, j] = _pieces.follow(self.table, self.state, unit, 0, 0, True)[0].step[:, 0]
+        self.G = -self.s[:, None] * self.V
+        self.G[:, -1] = -self.d
+
+    def by_sample(self, values):
+        return np.bincount(self.own, values, self.w.size)
+
+
+@pytest.fixture(params=range(10), scope="module")
+def pieces(request):
+    return Pieces(request.param)
+
+
+def test_pieces_are_what_they_say(pieces):
+    k = pieces
+    np.testing.assert_allclose(k.s, expit(-k.v), rtol=1e-12)
+    np.testing.assert_allclose(k.v, k.V @ k.x, rtol=1e-9, atol=1e-12)
+    values = np.logaddexp(0.0, -k.v) - k.x[-1] * k.d
+    np.testing.assert_allclose(k.r, k.state.top[k.own] - values, rtol=1e-9, atol=1e-13)
+    assert (k.r > 0.0).all()
+    assert (k.q > 0.0).all()
+    keys = {(i, y, *bits) for i, y, bits in zip(k.own, k.y, k.state.sets.tolist(), strict=True)}
+    assert len(keys) == k.own.size
+
+
+def test_linearisation(pieces):
+    k = pieces
+    P, matrix = k.P, np.zeros((k.P, k.P))
+    gradient, affine, centring = np.zeros((3, P))
+    for i in np.flatnonzero(k.w > 0.0):
+        mine = k.own == i
+        q, r, s, G, V = k.q[mine], k.r[mine], k.s[mine], k.G[mine], k.V[mine]
+        D = q / r
+        matrix += (V.T * (q * s * (1.0 - s))) @ V
+        matrix += (G.T * D) @ G - np.outer(D @ G, D @ G) / D.sum()
+        gradient += q @ G
+        # dq of r dq + q dτ = target with Σ dq = 0 (affine: -q r, and what is missing of w).
+        affine += (-q + D / D.sum() * k.w[i]) @ G
+        centring += (k.w[i] / r - D / D.sum() * (k.w[i] / r).sum()) @ G
+    found, adjoints = k.sums[: P * P].reshape(P, P), k.sums[P * P : -SCALARS].reshape(3, P)
+    np.testing.assert_allclose(np.tril(found), np.tril(matrix), atol=1e-10 * np.abs(matrix).max())
+    np.testing.assert_allclose(adjoints[0], gradient, atol=1e-12)
+    np.testing.assert_allclose(adjoints[1], affine, atol=1e-11)
+    np.testing.assert_allclose(adjoints[2], centring, atol=1e-10 * np.abs(centring).max())
+    scalars = k.sums[-SCALARS:]
+    weighted = k.q / k.by_sample(k.q)[k.own] * k.w[k.own]
+    assert scalars[PRODUCTS] == pytest.approx(k.q @ k.r)
+    assert scalars[DEGREE] == pytest.approx(k.w[k.own].sum())
+    assert scalars[ENTROPY] == pytest.approx(weighted @ (entr(k.s) + entr(1.0 - k.s)))
+    assert scalars[COUNT] == k.own.size == k.state.starts[-1]
+    assert scalars[NEW_PIECES] == k.state.new.sum()
+    assert scalars[VALUE] == scalars[LOSS] == k.state.loss
+
+
+@pytest.mark.parametrize("predictor", [True, False])
+def test_directions(pieces, predictor):
+    k = pieces
+    first, sums = _pieces.follow(k.table, k.state, k.dx, 0.0, 0.0, True)
+    centre, share, second = 0.0, 0.0, np.zeros(k.y.size)
+    if not predictor:
+        centre, share, second = 0.4 * MU, 0.6, first.step[:, 3]
+        first, sums = _pieces.follow(k.table, first, k.dx, centre, share, False)
+    dv, dq, dr = first.step.T[:3]
+    np.testing.assert_allclose(dv, k.V @ k.dx, atol=1e-12)
+    # Slacks are linear in τ and the values; products reach their targets; Σ q reaches w.
+    np.testing.assert_allclose(dr, first.dtop[k.own] - k.G @ k.dx, atol=1e-11)
+    target = centre * k.w[k.own] - share * second
+    np.testing.assert_allclose(k.r * dq + k.q * dr, target - k.q * k.r, atol=1e-12)
+    np.testing.assert_allclose(k.by_sample(k.q + dq), k.w, atol=1e-13)
+    if not predictor:
+        assert sums[SLOPE] == pytest.approx(k.q @ (k.G @ k.dx), abs=1e-13)
+        return
+    changes = sums[k.P : k.P + CHANGES]
+    assert changes[PRIMAL_CHANGE] == pytest.approx(k.q @ dr, abs=1e-13)
+    assert changes[DUAL_CHANGE] == pytest.approx(dq @ k.r, abs=1e-13)
+    assert changes[BOTH_CHANGE] == pytest.approx(dq @ dr, abs=1e-13)
+    most = SETTINGS.second_order * k.q * k.r
+    e = np.clip(dq * dr, -most, most)
+    np.testing.assert_allclose(first.step[:, 3], e, atol=1e-14)
+    D = k.q / k.r
+    dq = -e / k.r + D * (k.by_sample(e / k.r) / k.by_sample(D))[k.own]
+    np.testing.assert_allclose(sums[: k.P], dq @ k.G, atol=1e-12)
+
+
+def test_step_lengths_pass_samples_up_to_a_price(pieces):
+    k = pieces
+    state, _ = _pieces.follow(k.table, k.state, 8.0 * k.dx, 0.0, 0.0, True)
+    state, sums = _pieces.follow(k.table, state, 8.0 * k.dx, 0.0, 0.0, False)
+    _, dq, dr, _ = state.step.T
+    primal, dual = [], []
+    for i in np.flatnonzero(k.w > 0.0):
+        mine = k.own == i
+        q, r = k.q[mine], k.r[mine]
+        fall, drop = (-dr[mine] / r), (-dq[mine] / q)
+        own, largest = q @ r, r[np.argmax(q)]
+        if fall.max() > 1.0:
+            lost = -dr[mine][np.argmax(fall)]
+            primal.append((1.0 / fall.max(), own + SETTINGS.passing * k.w[i] * lost))
+        if drop.max() > 1.0:
+            j = np.argmax(drop)
+            taken = -dq[mine][j] * (r[j] + largest)
+            dual.append((1.0 / drop.max(), own + SETTINGS.passing * taken))
+    for kind, each in enumerate((sorted(primal), sorted(dual))):
+        total = sum(cost for _, cost in each)
+        assert sums[PARABOLA + kind * LEVELS :][:LEVELS].sum() == pytest.approx(total)
+        if each:
+            length = longest(sums, PARABOLA, 0.0)[kind]
+            assert each[0][0] / (1.0 + 1.0 / 32.0) - 1e-12 <= length <= each[0][0] + 1e-12
+
+
+def test_the_dual_point_is_corrected(pieces):
+    k = pieces
+    dx = 0.02 * k.dx
+    (_, masses), sums = _pieces.certify(k.table, k.state, dx)
+    q, m = masses.T
+    dv, change = k.V @ dx, k.G @ dx
+    np.testing.assert_allclose(k.by_sample(q), k.w, rtol=1e-12)
+    assert (m >= 0.0).all()
+    assert (m <= q).all()
+    takes = k.q >= SETTINGS.binding_piece * k.w[k.own] * k.r
+    assert (q[~takes] == 0.0).all()
+    for i in np.flatnonzero(k.w > 0.0):
+        mine = (k.own == i) & (q > 0.0)
+        D = (k.q / k.r)[mine]
+        dtop = (k.q[mine].sum() + D @ change[mine] - k.w[i]) / D.sum()
+        expected = D * (k.r[mine] + change[mine] - dtop)
+        np.testing.assert_allclose(q[mine], expected / expected.sum() * k.w[i], rtol=1e-9)
+        left = (k.own == i) & takes & (q == 0.0)
+        assert (k.r[left] + change[left] <= dtop + 1e-12).all()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = k.s - k.q * k.s * (1.0 - k.s) * dv / np.where(q > 0.0, q, 1.0)
+    some = (q > 0.0) & (m > 0.0) & (m < q)
+    np.testing.assert_allclose((m / np.where(q > 0.0, q, 1.0))[some], share[some], rtol=1e-6)
+    adjoint = -m @ k.V
+    adjoint[-1] = -(q @ k.d)
+    np.testing.assert_allclose(sums[: k.P], adjoint, atol=1e-13)
+    s = m[q > 0.0] / q[q > 0.0]
+    entropy = q[q > 0.0] @ (entr(s) + entr(1.0 - s))
+    assert sums[k.P + PROOF_ENTROPY] == pytest.approx(entropy)
+    assert sums[k.P + PROOF_ADDITIONS] >= k.own.size
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_oracle_finds_the_worst_case(seed):
+    """At coordinates whose highs are the largest coefficients, the loss is that of brute force."""
+    case = domain_zoo.generated(seed)
+    problem = build_problem(**case)
+    layout = TableLayout.of(problem)
+    (block,) = problem.rows.blocks
+    x = layout.inside(np.random.default_rng(seed).standard_normal(problem.costs.size), 0.7, 0.3)
+    for g in range(problem.domains.n_groups):
+        part = slice(layout.first[g], layout.first[g + 1])
+        x[part] -= x[part].min()
+        x[layout.high + g] = x[part].max()
+    table, kappa = layout.table(block), block.flip_costs(problem.kappa)
+    opened = _pieces.open_pieces(table, kappa, np.zeros(0), x, MU)
+    state, sums = _pieces.linearise(table, opened, x, 0.0, 0.0, MU, math.inf)
+    coefficients = layout.coefficients(x)
+    offers = domain_zoo.offers(
+        case, coefficients[: case["X"].shape[1]], float(coefficients[-1]) * case["fit_intercept"]
+    )
+    worst = np.array([np.max(each[:, 1] - x[-1] * each[:, 0]) for each in offers])
+    weights = domain_zoo.weights_of(case)
+    assert sums[-SCALARS:][LOSS] == pytest.approx(weights @ worst, abs=1e-10)
+    missing = np.maximum(worst - opened.top, 0.0)
+    assert sums[-SCALARS:][MISSING] == pytest.approx(weights @ missing, abs=1e-10)
+    assert (state.top >= worst).all()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_refused_step_leaves_its_pieces(seed):
+    k = Pieces(seed)
+    state, _ = _pieces.follow(k.table, k.state, 20.0 * k.dx, 0.0, 0.0, True)
+    trial, far = _pieces.linearise(k.table, state, k.x + 20.0 * k.dx, 1.0, 1.0, MU, 0.0)
+    again, sums = _pieces.with_missing(k.table, (k.state, trial), k.x, MU)
+    assert far[-SCALARS:][NEW_PIECES] == trial.new.sum()
+    assert again.starts[-1] == k.state.starts[-1] + trial.new.sum()
+    np.testing.assert_allclose(again.score, k.state.score)
+    assert sums[-SCALARS:][LOSS] == k.state.loss
+    np.testing.assert_allclose(np.bincount(
+        np.repeat(np.arange(k.w.size), np.diff(again.starts)), again.pieces[:, 3], k.w.size
+    )[trial.new > 0], k.w[trial.new > 0])  # fmt: skip

@@ -1,0 +1,243 @@
+"""Break one line of a kernel, a bound or the verification at a time: ``make mutants``.
+
+A line that no test notices when it is wrong is not tested.  All mutants of a module are compiled
+into one copy of it, in which the environment chooses the one that is alive, so that a module is
+built once.  The relevant tests run for each mutant, those of the module itself first.
+
+    python tests/mutants.py [--count 60] [--seed 0] [--module _pair ...] [--list]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+SOURCES, COPY = ROOT / "src" / "drlogit", ROOT / "build" / "mutants"
+
+#: The modules that are broken, and the tests that should notice, the fastest first.
+TARGETS = {
+    "engine/_sums": "engine/test_kernels_pair.py engine/test_engine.py",
+    "engine/_pair": "engine/test_kernels_pair.py engine/test_kernels_newton.py "
+    "engine/test_engine.py",
+    "engine/_pieces": "engine/test_kernels_pieces.py engine/test_kernels_newton.py "
+    "engine/test_domain_solver.py",
+    "engine/_classes": "engine/test_kernels_classes.py engine/test_kernels_newton.py "
+    "engine/test_classes.py",
+    "engine/_survey": "engine/test_kernels_survey.py engine/test_large.py",
+    "engine/_newton": "engine/test_kernels_cones.py engine/test_kernels_newton.py "
+    "engine/test_engine.py engine/test_domain_solver.py",
+    "engine/_cones": "engine/test_kernels_cones.py engine/test_kernels_newton.py "
+    "engine/test_engine.py engine/test_domain_solver.py engine/test_classes.py",
+    "problem/_moves": "problem engine/test_kernels_pieces.py",
+    "dual/_certificate": "dual engine/test_domain_solver.py",
+    **dict.fromkeys(["dual/bound", "dual/pair", "dual/correction", "dual/certify"], "dual"),
+    "dual/pieces": "engine/test_domain_solver.py dual verification",
+    "dual/classes": "engine/test_classes.py verification/test_class_proofs.py",
+    **dict.fromkeys(
+        [f"verification/{name}" for name in ("classes", "lower", "rounding", "samples", "upper")],
+        "verification",
+    ),
+}
+
+#: What a mutant does to a line: the first that applies, in a random order.
+CHANGES = [
+    (r" \+= ", " -= "), (r" -= ", " += "), (r" \+ ", " - "), (r" - ", " + "),
+    (r" \* ", " / "), (r" / ", " * "), (r"\bmin\(", "max("), (r"\bmax\(", "min("),
+    (r"\b0\.5\b", "0.7"), (r"\b2\.0\b", "3.0"), (r"\b1\.0\b", "1.5"), (r"\b0\.0\b", "0.5"),
+    (r" < ", " > "), (r" > ", " < "), (r"\bTrue\b", "False"), (r"\bFalse\b", "True"),
+    (r"\bnot ", ""), (r" and ", " or "), (r" or ", " and "),
+]  # fmt: skip
+
+#: Lines that save time, allocate, copy memory, raise errors or cannot be wrapped in a condition.
+LEFT_OUT = re.compile(
+    r"^(cdef |cpdef |def |class |import |from |@|#|\"|for |while |with |else|elif |try|except|raise"
+    r"|pass|continue|break|fit\(|check\(|assert |yield |global )|np\.(empty|zeros)\(|\.free\(\)"
+    r"|borrow\(\)|memset|memcpy|raise |__name__|SETTINGS|BrokenProofError\(|check_finite|^[A-Z_]+ ="
+)
+
+
+@dataclass(frozen=True)
+class Mutant:
+    module: str
+    number: int
+    line: int
+    before: str
+    after: str
+
+
+def statements(text: str) -> list[int]:
+    """The lines within functions that are one whole statement, or the head of an ``if``."""
+    found, string, depth, inside = [], False, 0, False
+    for number, line in enumerate(text.split("\n")):
+        quotes = line.count('"""')
+        if string or quotes % 2:
+            string = string != bool(quotes % 2)
+            continue
+        code = line.split("#")[0].rstrip()
+        bare = code.strip()
+        if re.match(r"\s*(def|cdef|cpdef)\b.*\(", code):
+            inside = True
+        elif code and not code.startswith((" ", ")")):
+            inside = False
+        whole = (
+            depth == 0 and bare.count("(") == bare.count(")") and bare.count("[") == bare.count("]")
+        )
+        depth += sum(bare.count(c) for c in "([{") - sum(bare.count(c) for c in ")]}")
+        if inside and whole and not quotes and bare and not LEFT_OUT.search(bare):
+            if bare.endswith(":") and not re.match(r"if .*:$", bare):
+                continue
+            if bare.endswith((",", "\\")):
+                continue
+            found.append(number)
+    return found
+
+
+def broken(line: str, chance: random.Random) -> str | None:
+    """The line with one change, or None where none applies."""
+    code = line.split("#")[0].rstrip()
+    if code.strip().startswith("if "):
+        return f"{code[: len(code) - len(code.lstrip())]}if not ({code.strip()[3:-1]}):"
+    options = []
+    for pattern, replacement in CHANGES:
+        for match in re.finditer(pattern, code):
+            head = code[: match.start()]
+            if head.count("[") == head.count("]"):  # an index out of bounds shows by chance only
+                options.append(head + replacement + code[match.end() :])
+    return chance.choice(options) if options else None
+
+
+def choose(count: int, seed: int, modules: list[str]) -> list[Mutant]:
+    """So many mutants at random, over all lines of the modules."""
+    chance, places = random.Random(seed), []
+    for module in TARGETS:
+        if modules and not any(module.endswith(name) for name in modules):
+            continue
+        path = source(module)
+        places += [(module, number) for number in statements(path.read_text())]
+    chance.shuffle(places)
+    found: list[Mutant] = []
+    for module, number in places:
+        line = source(module).read_text().split("\n")[number]
+        after = broken(line, chance)
+        if after is not None and len(found) < count:
+            found.append(Mutant(module, len(found) + 1, number, line.strip(), after.strip()))
+    return found
+
+
+def source(module: str) -> Path:
+    compiled = SOURCES / f"{module}.pyx"
+    return compiled if compiled.exists() else SOURCES / f"{module}.py"
+
+
+def with_mutants(text: str, mutants: list[Mutant], compiled: bool) -> str:
+    """A module in which the environment chooses which mutant is alive."""
+    lines = text.split("\n")
+    for mutant in mutants:
+        line = lines[mutant.line]
+        indent, alive = line[: len(line) - len(line.lstrip())], f"_MUTANT == {mutant.number}"
+        if mutant.before.startswith("if "):
+            condition = mutant.before.split("#")[0].rstrip()[3:-1]
+            lines[mutant.line] = f"{indent}if bool({condition}) != ({alive}):"
+            continue
+        lines[mutant.line] = (
+            f"{indent}if {alive}:\n{indent}    {mutant.after}\n"
+            f"{indent}else:\n{indent}    {line.strip()}"
+        )
+    head = "import os as _os\n" + ("cdef int " if compiled else "")
+    head += '_MUTANT = int(_os.environ.get("DRLOGIT_MUTANT", "0"))\n'
+    joined = "\n".join(lines)
+    first = re.search(r"^(from|import) (?!__future__)", joined, re.MULTILINE)
+    assert first is not None
+    return joined[: first.start()] + head + joined[first.start() :]
+
+
+def build(mutants: list[Mutant]) -> None:
+    """A copy of the package whose modules have these mutants."""
+    package = COPY / "src" / "drlogit"
+    shutil.rmtree(COPY, ignore_errors=True)
+    shutil.copytree(SOURCES, package, ignore=shutil.ignore_patterns("__pycache__"))
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    for module in sorted({mutant.module for mutant in mutants}):
+        path = package / source(module).relative_to(SOURCES)
+        mine = [mutant for mutant in mutants if mutant.module == module]
+        path.write_text(with_mutants(path.read_text(), mine, path.suffix == ".pyx"))
+        if path.suffix == ".py":
+            continue
+        options = "boundscheck wraparound initializedcheck".split()
+        directives = [f"-X{name}=False" for name in options] + ["-Xcdivision=True", "-Xcpow=True"]
+        made, library = path.with_suffix(".c"), path.with_name(path.stem + suffix)
+        cython = [sys.executable, "-m", "cython", "-3", *directives, "-I", str(COPY / "src")]
+        subprocess.run([*cython, str(path), "-o", str(made)], check=True)
+        compiler = [
+            os.environ.get("CC", "cc"),
+            "-O1",
+            "-w",
+            "-shared",
+            "-fPIC",
+            "-ffp-contract=off",
+        ]
+        include = f"-I{sysconfig.get_path('include')}"
+        subprocess.run([*compiler, include, str(made), "-o", str(library)], check=True)
+        print(f"built {module} with {len(mine)} mutants", flush=True)
+
+
+def survives(mutant: Mutant | None, tests: str) -> str:
+    """The tests pass: "survived"; they fail, or take ten minutes: "killed"."""
+    number = "0" if mutant is None else str(mutant.number)
+    environment = os.environ | {
+        "PYTHONPATH": str(COPY / "src"), "DRLOGIT_MUTANT": number, "OMP_NUM_THREADS": "1",
+    }  # fmt: skip
+    run = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "not slow"]
+    paths = [str(ROOT / "tests" / each) for each in tests.split()]
+    try:
+        done = subprocess.run(
+            [*run, *paths], env=environment, cwd=ROOT, capture_output=True, timeout=600
+        )
+    except subprocess.TimeoutExpired:
+        return "killed"
+    if mutant is None and done.returncode:
+        print(done.stdout.decode()[-2000:])
+    return "survived" if done.returncode == 0 else "killed"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--count", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--module", nargs="*", default=[])
+    parser.add_argument("--list", action="store_true")
+    options = parser.parse_args()
+    mutants = choose(options.count, options.seed, options.module)
+    if options.list:
+        for each in mutants:
+            print(f"{each.number}: {each.module}:{each.line + 1}: {each.before}  =>  {each.after}")
+        return 0
+    build(mutants)
+    for module in sorted({mutant.module for mutant in mutants}):
+        if survives(None, TARGETS[module]) != "survived":
+            print(f"error: the tests of {module} fail without a mutant")
+            return 2
+    survivors = 0
+    for each in mutants:
+        started, fate = time.monotonic(), survives(each, TARGETS[each.module])
+        survivors += fate == "survived"
+        print(
+            f"{fate} {each.number}: {each.module}:{each.line + 1}: {each.before}  =>  {each.after}"
+            f"  ({time.monotonic() - started:.0f} s)", flush=True,
+        )  # fmt: skip
+    print(f"{survivors} of {len(mutants)} mutants survived")
+    return int(survivors > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
