@@ -195,7 +195,7 @@ def _of_decisions(asked: Extremes) -> WorstCaseDistribution:
     else:
         crossing, moves = audit.domain_moves.moves_across(index, gap, signs)
         changes, far = sp.csr_array(moves), crossing.further
-        distance = crossing.cost(audit.domain_moves.domains.group_costs)
+        distance = crossing.cost
     value = float(mass @ metric.less(0.0).ravel()[option])
     if metric.below is not None:
         # Where the denominator vanishes, the supremum is a limit.
