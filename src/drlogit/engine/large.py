@@ -140,7 +140,7 @@ class ModelSolution(NamedTuple):
     flips: FloatArray
 
 
-class PosedProblem(Protocol):
+class ScaledProblem(Protocol):
     """The problem in the engine's coordinates (``pair.Scaling``)."""
 
     problem: Problem
@@ -239,7 +239,7 @@ class QuadraticSamples(Samples[QuadraticState, QuadraticPoint]):
 class LargeRun:
     """A run of the method: the Gram matrix of the last expansion and the best bound so far."""
 
-    def __init__(self, posed: PosedProblem, work: WorkCounts) -> None:
+    def __init__(self, posed: ScaledProblem, work: WorkCounts) -> None:
         self.posed, self.work, self.problem = posed, work, posed.problem
         self.rows, self.kappa = self.problem.rows, self.problem.kappa
         self.newton = posed.newton(self.problem.epsilon)
