@@ -21,7 +21,6 @@ COEF, INTERCEPT = np.array([1.0, -0.7, 0.4, 0.0, 0.15]), -0.3
 
 CASES = (
     {"norm": "l1", "epsilon": 0.05, "kappa": 1.0, "n": 300},
-    {"norm": "l2", "epsilon": 0.05, "kappa": 1.0, "n": 300},
     {"norm": "linf", "epsilon": 0.02, "kappa": math.inf, "n": 300},
     {"norm": "l1", "epsilon": 0.05, "kappa": 1.0, "n": 100},
 )

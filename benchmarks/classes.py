@@ -1,7 +1,7 @@
 """Several classes: one softmax in one problem, one against the rest, and a plain softmax.
 
     python -m benchmarks.classes             # accuracy (about ten minutes) and times
-    python -m benchmarks.classes --table     # the tables of docs/several-classes.md
+    python -m benchmarks.classes --table     # the tables of docs/adversary.md
 
 Every method tunes itself on at most 400 training samples (three folds, by log-loss) and is judged
 on the rest, three splits of each set.  Times are of fits at one radius, beside scikit-learn's, one

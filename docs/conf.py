@@ -76,5 +76,6 @@ def _inline(writer: Any, node: Any) -> None:
 
 
 def _displayed(writer: Any, node: Any) -> None:
-    writer.body.append(f'<div class="math">{convert(node.astext(), display="block")}</div>')
+    formula = convert(node.astext(), display="block")
+    writer.body.append(f'<div class="math" style="overflow-x: auto">{formula}</div>')
     raise SkipNode

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from importlib import import_module
 from pathlib import Path
 
@@ -47,13 +48,18 @@ def cell(action: argparse.Action) -> str:
 
 def meaning(action: argparse.Action) -> str:
     """Its help text, with the default where one says something."""
-    said = (action.help or "").replace("%%", "%")
+    said = _options_as_code((action.help or "").replace("%%", "%"))
     default = action.default
     if default is None or isinstance(default, bool) or default in ((), argparse.SUPPRESS):
         return said
     if isinstance(default, dict):
         default = ",".join(f"{name}={value:g}" for name, value in default.items())
     return f"{said} (default: {default})".strip()
+
+
+def _options_as_code(text: str) -> str:
+    """Options in backticks, so that two hyphens stay two hyphens."""
+    return re.sub(r"(?<![\w`-])(--[a-z][a-z-]*)", r"`\1`", text)
 
 
 def rows(actions: list[argparse.Action]) -> list[str]:
@@ -75,7 +81,7 @@ def page() -> str:
         parser = parser_of(name)
         examples = (parser.epilog or "").removeprefix("examples:\n")
         shown = "\n".join(each[2:] for each in examples.splitlines())
-        description = " ".join((parser.description or line).split())
+        description = _options_as_code(" ".join((parser.description or line).split()))
         lines += [f"## drlogit {name}", "", description, "", "```sh", shown, "```", ""]
         groups: dict[str, list[argparse.Action]] = {"": []}
         for group in parser._action_groups:

@@ -202,6 +202,16 @@ def test_public_data_sets(name):
     assert X.shape[0] == y.size
 
 
+def test_only_runs_that_can_be_interrupted_are_marked_as_cut_short(tmp_path):
+    measured = rows.Rows(tmp_path / "rows.jsonl")
+    ended = {"cpu_seconds": 62.0, "gap": 1e-9, "objective": 0.5, "lam": 1.0}
+    for method, complete in (("ipopt", True), ("lp-admm-golden", False)):
+        run = task("table1", "synthetic-10x3", method, 0, 60.0)
+        measured.add(run, ended)
+        found = times.timing(measured, [run], "synthetic-10x3", method)
+        assert found.complete is complete
+
+
 # --- IPOPT ------------------------------------------------------------------------------------
 
 

@@ -174,7 +174,7 @@ def test_one_ball_for_models_that_were_fitted_in_others():
     assert own.data["ball"] == ""  # which is what models are ranked by
     assert len(own.data["allowed"]) == 2
     assert "so the models are not ranked" in own.to_html().split('id="worst"')[0]
-    assert "each model is in its own ball" in str(own)
+    assert "each model has its own ball" in str(own)
     with pytest.raises(ValueError, match="balls must be 'common' or 'own', got 'both'"):
         audit(dear, FRAME, Y, balls="both")
 
@@ -215,7 +215,7 @@ def test_models_that_no_ball_fits():
     X = FRAME[["age", "pay"]]
     ours = drlogit.DRLogisticRegression(0.1, 1.5, feature_costs="std").fit(X, Y)
     models = {"ours": ours, "unlike": make_pipeline(PCA(2), LogisticRegression()).fit(X, Y)}
-    with pytest.raises(ValueError, match=r"the ball of ours has no price for .*balls='own'"):
+    with pytest.raises(ValueError, match=r"the ball of ours has no cost for .*balls='own'"):
         audit(models, X, Y)
     assert audit(models, X, Y, epsilons=[0.1], balls="own").ball == ""
 

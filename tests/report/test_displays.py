@@ -135,3 +135,4 @@ def test_roc_box():
     found = drlogit.worst_case(ROBUST, FRAME, Y, "fpr", threshold=0.6, epsilon=0.02)
     assert display.fpr[1] == (found.nominal, found.low, found.high)
     assert display.boxes_[1].get_width() == pytest.approx(found.high - found.low)
+    assert words(display.ax_) == ["0.3", "0.6"]

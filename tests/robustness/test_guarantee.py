@@ -262,7 +262,7 @@ def test_a_report_begins_with_what_holds_for_new_rows():
     ("options", "message"),
     [
         ({"confidence": 1.0, "epsilon": 0.1}, "confidence must lie between 0 and 1, got 1.0"),
-        ({}, "say which with epsilon="),
+        ({}, "give one with epsilon="),
     ],
 )
 def test_what_cannot_be_promised(options, message):

@@ -1,11 +1,15 @@
-"""Inequalities of size n: the norm's cone, the rows of groups and bounded features, and both
-together.
+"""Inequalities of size n: the norm's cone, rows of groups and bounded features, and both together.
 
-``proof`` holds the multipliers of the certificate: those of the iterate, gone along with the
-corrections of the dual point (``respond``), without the trust rows, which are no part of the
-problem.
+``_cones.pxd`` says what a cone does.  θ are the coordinates that the norm is taken of.
 
-Derivation: docs/algorithm.md, section 4.
+    slack, mult        slacks σ(x, λ) and multipliers m of section 2
+    dslack, dmult      their changes along the last direction
+    target             by how much a step is to change their products, (6)
+    proof              multipliers of the certificate: those of the iterate after corrections (12),
+                       without the trust rows, which are no part of the problem
+    weight             each product's share of the cone's one complementarity target
+
+Derivation: docs/algorithm.md, section 4, and (12).
 """
 import numpy as np
 from libc.math cimport INFINITY, fabs, hypot, sqrt
@@ -24,25 +28,30 @@ cdef double dot(const double* a, const double* b, Py_ssize_t n) noexcept:
 
 
 cdef class Cone:
+    def allocate(self, size):
+        """Room for slacks and multipliers, their changes and targets, and the proof."""
+        self.slack, self.mult, self.dslack = np.zeros((3, size))
+        self.dmult, self.target, self.proof = np.zeros((3, size))
+
     cdef void open(self, const double* x, double mu) noexcept:
         pass
     cdef void refresh(self) noexcept:
         pass
-    cdef void pull(self, const double* mult, double* out) noexcept:
+    cdef void add_multipliers(self, const double* mult, double* out) noexcept:
         pass
     cdef void parts(self, double* own, double* rank_one, double* coupling) noexcept:
         pass
-    cdef void aim_at(self, double centre, double share) noexcept:
+    cdef void set_targets(self, double centre, double share) noexcept:
         pass
-    cdef void drive(self, double* rhs) noexcept:
+    cdef void add_target_forces(self, double* rhs) noexcept:
         pass
     cdef void direction(self, const double* dx) noexcept:
         pass
     cdef (double, double) longest(self) noexcept:
         return 1.0, 1.0
-    cdef void follow(self, const double* x, double mu, bint held) noexcept:
+    cdef void widen_trust(self, const double* x, double mu, bint held) noexcept:
         pass
-    cdef double carried(self) noexcept:
+    cdef double trust_force(self) noexcept:
         return 0.0
 
     cdef void curvature(self, double* matrix, bint proof) noexcept:
@@ -58,16 +67,16 @@ cdef class Cone:
     cdef void gradient(self, double* out, bint proof) noexcept:
         """out -= what the multipliers (or those of the proof) push at (x, λ)."""
         if self.mult.shape[0]:
-            self.pull(&self.proof[0] if proof else &self.mult[0], out)
+            self.add_multipliers(&self.proof[0] if proof else &self.mult[0], out)
 
     cdef void begin_proof(self) noexcept:
         self.proof[:] = self.mult
 
     cdef void respond(self, const double* dx) noexcept:
-        """The multipliers of the proof go along with dx at unchanged aims."""
+        """Change the multipliers of the proof along dx, at unchanged products (12)."""
         cdef Py_ssize_t k
-        for k in range(self.aim.shape[0]):
-            self.aim[k] = 0.0
+        for k in range(self.target.shape[0]):
+            self.target[k] = 0.0
         self.direction(dx)
         for k in range(self.proof.shape[0]):
             self.proof[k] += self.dmult[k]
@@ -96,13 +105,13 @@ cdef class Cone:
 
 
 cdef class LinearCone(Cone):
-    """Slacks that are linear in (x, λ); each product aims at ``weight · centre``."""
+    """Slacks that are linear in (x, λ); the target of a product is ``weight · centre``."""
 
-    cdef void aim_at(self, double centre, double share) noexcept:
+    cdef void set_targets(self, double centre, double share) noexcept:
         cdef Py_ssize_t k
         for k in range(self.slack.shape[0]):
-            self.aim[k] = (centre * self.weight[k] - self.slack[k] * self.mult[k]
-                           - share * self.dslack[k] * self.dmult[k])
+            self.target[k] = (centre * self.weight[k] - self.slack[k] * self.mult[k]
+                              - share * self.dslack[k] * self.dmult[k])
 
     cdef (double, double) longest(self) noexcept:
         cdef double primal = 1.0, dual = 1.0          # falls, in proportion
@@ -122,17 +131,16 @@ cdef class LinearCone(Cone):
 cdef class CrossPolytope(LinearCone):
     """‖θ‖₁ ≤ λ (ℓ∞ transport): v_j ± θ_j ≥ 0 and λ - Σ v ≥ 0, v eliminated: diagonal plus rank one.
 
-    Slacks are (v-θ, v+θ, λ-Σv) with multipliers (p, q, t); t = p_j + q_j would be v's equation, and
-    what is missing of it is made up for by every step.
+    Slacks are (v-θ, v+θ, λ-Σv) with multipliers (p, q, t).  The equation of v is t = p_j + q_j;
+    each step also removes its residual.
     """
 
     def __init__(self, where, last):
         m = len(where)
         self.m, self.last, self.degree, self.where = m, last, 1.0 if m else 0.0, where
         self.weight = np.concatenate([np.full(2 * m, 0.25 / max(m, 1)), [0.5]])
-        self.slack, self.mult, self.dslack = np.zeros((3, 2 * m + 1))
-        self.dmult, self.aim, self.proof = np.zeros((3, 2 * m + 1))
-        self.own, self.left = np.zeros((2, m))
+        self.allocate(2 * m + 1)
+        self.gamma, self.alpha = np.zeros((2, m))
 
     cdef void open(self, const double* x, double mu) noexcept:
         cdef Py_ssize_t j, m = self.m
@@ -148,24 +156,24 @@ cdef class CrossPolytope(LinearCone):
         self.dslack[:] = 0.0
         self.dmult[:] = 0.0
 
-    cdef void pull(self, const double* mult, double* out) noexcept:
+    cdef void add_multipliers(self, const double* mult, double* out) noexcept:
         cdef Py_ssize_t j
         for j in range(self.m):
             out[self.where[j]] += mult[j] - mult[self.m + j]
         out[self.last] -= mult[2 * self.m]
 
     cdef void stiffness(self) noexcept:
-        """γ_j = p/s + q/s', α_j = p/s - q/s'; soft: of t, with v gone."""
+        """γ_j = p/s + q/s' and α_j = p/s - q/s' of (v-θ, v+θ); stiffness of t with v eliminated."""
         cdef Py_ssize_t j, m = self.m
-        cdef double p, q, give = 0.0
+        cdef double p, q, compliance = 0.0
         for j in range(m):
             p, q = self.mult[j] / self.slack[j], self.mult[m + j] / self.slack[m + j]
-            self.own[j], self.left[j] = p + q, p - q
-            give += 1.0 / (p + q)
-        self.soft = 1.0 / (self.slack[2 * m] / self.mult[2 * m] + give)
+            self.gamma[j], self.alpha[j] = p + q, p - q
+            compliance += 1.0 / (p + q)
+        self.stiff_t = 1.0 / (self.slack[2 * m] / self.mult[2 * m] + compliance)
 
     cdef void parts(self, double* own, double* rank_one, double* coupling) noexcept:
-        """θ: γ - α²/γ on the diagonal, and soft · (α/γ, -1)(α/γ, -1)ᵀ with λ."""
+        """γ - α²/γ on the diagonal of θ, and stiff_t · (α/γ, -1)(α/γ, -1)ᵀ with λ."""
         cdef Py_ssize_t j, i
         cdef double up, low
         if self.m == 0:
@@ -174,32 +182,32 @@ cdef class CrossPolytope(LinearCone):
         for j in range(self.m):
             i = self.where[j]
             up, low = self.mult[j] / self.slack[j], self.mult[self.m + j] / self.slack[self.m + j]
-            own[i] += 4.0 * up * low / self.own[j]
-            rank_one[i] += sqrt(self.soft) * self.left[j] / self.own[j]
-            coupling[i] -= self.soft * self.left[j] / self.own[j]
-        rank_one[self.last] -= sqrt(self.soft)
-        coupling[self.last] += self.soft
+            own[i] += 4.0 * up * low / self.gamma[j]
+            rank_one[i] += sqrt(self.stiff_t) * self.alpha[j] / self.gamma[j]
+            coupling[i] -= self.stiff_t * self.alpha[j] / self.gamma[j]
+        rank_one[self.last] -= sqrt(self.stiff_t)
+        coupling[self.last] += self.stiff_t
 
     cdef double missing(self, Py_ssize_t j) noexcept:
-        """Of v's equation, with what its aims push."""
-        return (self.aim[j] / self.slack[j] + self.aim[self.m + j] / self.slack[self.m + j]
+        """The residual of v's equation t = p_j + q_j, with its targets."""
+        return (self.target[j] / self.slack[j] + self.target[self.m + j] / self.slack[self.m + j]
                 + self.mult[j] + self.mult[self.m + j] - self.mult[2 * self.m])
 
-    cdef void drive(self, double* rhs) noexcept:
-        """What the aims push, with v's answer to them (and to what is missing of its equations)."""
+    cdef void add_target_forces(self, double* rhs) noexcept:
+        """Forces of the targets on θ and λ, after v has responded to them and to its residual."""
         cdef Py_ssize_t j, m = self.m
-        cdef double up, low, lean, total = 0.0
+        cdef double up, low, through_v, total = 0.0
         if m == 0:
             return
         for j in range(m):
-            total += self.missing(j) / self.own[j]
+            total += self.missing(j) / self.gamma[j]
         # dt when dθ = dλ = 0
-        self.miss = self.soft * (self.aim[2 * m] / self.mult[2 * m] + total)
+        self.dt_still = self.stiff_t * (self.target[2 * m] / self.mult[2 * m] + total)
         for j in range(m):
-            up, low = self.aim[j] / self.slack[j], self.aim[m + j] / self.slack[m + j]
-            lean = self.left[j] * (self.missing(j) - self.miss) / self.own[j]
-            rhs[self.where[j]] -= up - low - lean
-        rhs[self.last] += self.miss
+            up, low = self.target[j] / self.slack[j], self.target[m + j] / self.slack[m + j]
+            through_v = self.alpha[j] * (self.missing(j) - self.dt_still) / self.gamma[j]
+            rhs[self.where[j]] -= up - low - through_v
+        rhs[self.last] += self.dt_still
 
     cdef void direction(self, const double* dx) noexcept:
         cdef Py_ssize_t j, m = self.m
@@ -207,31 +215,31 @@ cdef class CrossPolytope(LinearCone):
         if m == 0:
             return
         for j in range(m):
-            total += (self.missing(j) + self.left[j] * dx[self.where[j]]) / self.own[j]
-        dt = self.soft * (self.aim[2 * m] / self.mult[2 * m] - dx[self.last] + total)
+            total += (self.missing(j) + self.alpha[j] * dx[self.where[j]]) / self.gamma[j]
+        dt = self.stiff_t * (self.target[2 * m] / self.mult[2 * m] - dx[self.last] + total)
         for j in range(m):
-            dv = (self.missing(j) + self.left[j] * dx[self.where[j]] - dt) / self.own[j]
+            dv = (self.missing(j) + self.alpha[j] * dx[self.where[j]] - dt) / self.gamma[j]
             sum_v += dv
             self.dslack[j], self.dslack[m + j] = dv - dx[self.where[j]], dv + dx[self.where[j]]
         self.dslack[2 * m] = dx[self.last] - sum_v
         for j in range(2 * m + 1):
-            self.dmult[j] = (self.aim[j] - self.mult[j] * self.dslack[j]) / self.slack[j]
+            self.dmult[j] = (self.target[j] - self.mult[j] * self.dslack[j]) / self.slack[j]
 
 
 cdef class RowCone(LinearCone):
     """Rows with at most two entries and a price: ``e₁ x_i + e₂ x_j + price λ ≥ 0``.
 
-    The last of them, one for each of ``costs``, are *trust rows* of features with domains: no part
-    of the problem. Their prices follow the iterate outwards (and double while they are ``held``,
-    carrying what pieces should).  In the proof of a problem with such features only rows that bind
-    take part: others (a group that nobody moves has its level free) would disturb.
+    The last rows, one for each of ``costs``, are the *trust rows* of features with domains, which
+    are no part of the problem.  Their prices grow with the iterate, and double while they hold it
+    back in place of pieces.  With such features only rows that bind take part in the proof: the
+    others (those of a group that no sample changes, say) would disturb it.
     """
 
     def __init__(self, columns, entries, price, weight, last, costs=()):
         self.columns, self.entries, self.price, self.weight = columns, entries, price, weight
         self.m, self.last, self.degree = len(price), last, float(np.sum(weight))
         self.costs, self.n_true = np.array(costs), len(price) - len(costs)
-        self.slack, self.mult, self.dslack, self.dmult, self.aim, self.proof = np.zeros((6, self.m))
+        self.allocate(self.m)
 
     cdef double at(self, Py_ssize_t k, const double* x) noexcept:
         return (self.entries[0, k] * x[self.columns[0, k]]
@@ -246,7 +254,7 @@ cdef class RowCone(LinearCone):
             self.slack[k] = self.at(k, x) + self.price[k] * x[self.last]
             self.mult[k] = self.weight[k] * mu / self.slack[k]
 
-    cdef void pull(self, const double* mult, double* out) noexcept:
+    cdef void add_multipliers(self, const double* mult, double* out) noexcept:
         cdef Py_ssize_t k
         for k in range(self.m):
             out[self.columns[0, k]] -= self.entries[0, k] * mult[k]
@@ -278,11 +286,11 @@ cdef class RowCone(LinearCone):
             coupling[self.columns[0, k]] += stiff * one * self.price[k]
             coupling[self.last] += stiff * self.price[k] * self.price[k]
 
-    cdef void drive(self, double* rhs) noexcept:
+    cdef void add_target_forces(self, double* rhs) noexcept:
         cdef Py_ssize_t k
         cdef double push
         for k in range(self.m):
-            push = self.aim[k] / self.slack[k]
+            push = self.target[k] / self.slack[k]
             rhs[self.columns[0, k]] += self.entries[0, k] * push
             rhs[self.columns[1, k]] += self.entries[1, k] * push
             rhs[self.last] += self.price[k] * push
@@ -291,7 +299,7 @@ cdef class RowCone(LinearCone):
         cdef Py_ssize_t k
         for k in range(self.m):
             self.dslack[k] = self.at(k, dx) + self.price[k] * dx[self.last]
-            self.dmult[k] = (self.aim[k] - self.mult[k] * self.dslack[k]) / self.slack[k]
+            self.dmult[k] = (self.target[k] - self.mult[k] * self.dslack[k]) / self.slack[k]
 
     cdef void begin_proof(self) noexcept:
         cdef Py_ssize_t k
@@ -303,9 +311,7 @@ cdef class RowCone(LinearCone):
                 self.proof[k] = 0.0
 
     cdef void respond(self, const double* dx) noexcept:
-        """With trust rows, those whose multipliers would be negative leave the proof (and its
-        matrix).
-        """
+        """With trust rows, rows whose corrected multiplier is negative leave the proof."""
         cdef Py_ssize_t k
         for k in range(self.m):
             if self.costs.shape[0] and self.proof[k] == 0.0:
@@ -313,14 +319,14 @@ cdef class RowCone(LinearCone):
             self.proof[k] = max(self.proof[k] - self.mult[k] / self.slack[k]
                                 * (self.at(k, dx) + self.price[k] * dx[self.last]), 0.0)
 
-    cdef double carried(self) noexcept:
+    cdef double trust_force(self) noexcept:
         cdef Py_ssize_t k
         cdef double total = 0.0
         for k in range(self.n_true, self.m):
             total += self.costs[k - self.n_true] * self.mult[k]
         return total
 
-    cdef void follow(self, const double* x, double mu, bint held) noexcept:
+    cdef void widen_trust(self, const double* x, double mu, bint held) noexcept:
         """Trust rows go along with the iterate."""
         cdef Py_ssize_t k
         cdef double price, most = 0.0, cost
@@ -355,12 +361,12 @@ cdef inline double farthest(const double* x, const double* dx, Py_ssize_t n) noe
 
 
 cdef class SecondOrderCone(Cone):
-    """‖θ‖₂ ≤ λ (ℓ2 transport), Nesterov-Todd scaling; slack is (λ, θ), aims are scaled."""
+    """‖θ‖₂ ≤ λ (ℓ2 transport), Nesterov-Todd scaling; slack is (λ, θ), targets are scaled."""
 
     def __init__(self, where, last):
         m = len(where)
         self.m, self.last, self.degree, self.where = m, last, 1.0, where
-        self.slack, self.mult, self.dslack, self.dmult, self.aim, self.proof = np.zeros((6, m + 1))
+        self.allocate(m + 1)
         self.w, self.nu, self.work, self.work2 = np.zeros((4, m + 1))
 
     cdef void open(self, const double* x, double mu) noexcept:
@@ -398,7 +404,7 @@ cdef class SecondOrderCone(Cone):
             out[j] = factor * (x[j] + along * self.w[j])
         out[0] = factor * (self.w[0] * first + sign * inner)
 
-    cdef void pull(self, const double* mult, double* out) noexcept:
+    cdef void add_multipliers(self, const double* mult, double* out) noexcept:
         cdef Py_ssize_t j
         for j in range(self.m):
             out[self.where[j]] -= mult[j + 1]
@@ -417,7 +423,7 @@ cdef class SecondOrderCone(Cone):
         rank_one[self.last] -= sqrt(2.0 * inv) * self.w[0]
         coupling[self.last] += inv * (2.0 * self.w[0] * self.w[0] - 1.0)
 
-    cdef void aim_at(self, double centre, double share) noexcept:
+    cdef void set_targets(self, double centre, double share) noexcept:
         """centre e - ν∘ν - share (W⁻¹ dslack)∘(W dmult)."""
         cdef Py_ssize_t j, n = self.m + 1
         cdef double* nu = &self.nu[0]
@@ -425,23 +431,23 @@ cdef class SecondOrderCone(Cone):
         cdef double* q = &self.work2[0]
         self.scaled(&self.dslack[0], p, -1.0)
         self.scaled(&self.dmult[0], q, 1.0)
-        self.aim[0] = centre - dot(nu, nu, n) - share * dot(p, q, n)
+        self.target[0] = centre - dot(nu, nu, n) - share * dot(p, q, n)
         for j in range(1, n):
-            self.aim[j] = -2.0 * nu[0] * nu[j] - share * (p[0] * q[j] + q[0] * p[j])
+            self.target[j] = -2.0 * nu[0] * nu[j] - share * (p[0] * q[j] + q[0] * p[j])
 
     cdef void divided(self, double* out) noexcept:
-        """y with ν∘y = aim."""
+        """y with ν∘y = target."""
         cdef Py_ssize_t j
         cdef double* nu = &self.nu[0]
-        cdef double first = nu[0] * self.aim[0]
+        cdef double first = nu[0] * self.target[0]
         for j in range(1, self.m + 1):
-            first -= nu[j] * self.aim[j]
+            first -= nu[j] * self.target[j]
         first /= determinant(nu, self.m + 1)
         out[0] = first
         for j in range(1, self.m + 1):
-            out[j] = (self.aim[j] - first * nu[j]) / nu[0]
+            out[j] = (self.target[j] - first * nu[j]) / nu[0]
 
-    cdef void drive(self, double* rhs) noexcept:
+    cdef void add_target_forces(self, double* rhs) noexcept:
         cdef Py_ssize_t j
         self.divided(&self.work[0])
         self.scaled(&self.work[0], &self.work2[0], -1.0)
@@ -484,13 +490,13 @@ cdef class Cones(Cone):
         for cone in self.cones:
             (<Cone>cone).curvature(matrix, proof)
 
-    cdef void aim_at(self, double centre, double share) noexcept:
+    cdef void set_targets(self, double centre, double share) noexcept:
         for cone in self.cones:
-            (<Cone>cone).aim_at(centre * self.each, share)
+            (<Cone>cone).set_targets(centre * self.each, share)
 
-    cdef void drive(self, double* rhs) noexcept:
+    cdef void add_target_forces(self, double* rhs) noexcept:
         for cone in self.cones:
-            (<Cone>cone).drive(rhs)
+            (<Cone>cone).add_target_forces(rhs)
 
     cdef void direction(self, const double* dx) noexcept:
         for cone in self.cones:
@@ -526,15 +532,15 @@ cdef class Cones(Cone):
         for cone in self.cones:
             (<Cone>cone).respond(dx)
 
-    cdef double carried(self) noexcept:
+    cdef double trust_force(self) noexcept:
         cdef double total = 0.0
         for cone in self.cones:
-            total += (<Cone>cone).carried()
+            total += (<Cone>cone).trust_force()
         return total
 
-    cdef void follow(self, const double* x, double mu, bint held) noexcept:
+    cdef void widen_trust(self, const double* x, double mu, bint held) noexcept:
         for cone in self.cones:
-            (<Cone>cone).follow(x, mu, held)
+            (<Cone>cone).widen_trust(x, mu, held)
 
 
 def box(where, last):
@@ -628,10 +634,10 @@ cdef class PairwiseCones(Cones):
         """diag(own) and v of v vᵀ for the difference of each pair (k, j < k), after ``parts``."""
         return np.array(self.between[:, :, :self.m])
 
-    cdef void drive(self, double* rhs) noexcept:
+    cdef void add_target_forces(self, double* rhs) noexcept:
         self.local[:] = 0.0
         for q, cone in enumerate(self.cones):
-            (<Cone>cone).drive(&self.local[0])
+            (<Cone>cone).add_target_forces(&self.local[0])
             self.spread(rhs, q)
 
     cdef void direction(self, const double* dx) noexcept:

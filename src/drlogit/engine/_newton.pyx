@@ -6,7 +6,7 @@ has a hundred of these: more than the samples take on 500 rows.
     P          coefficients with λ, which is the last       x      coordinates of the iterate
     scale      (β, b, λ) = scale · x                        dx     the last direction
     residual   ρ of (4)                                     unit   scaling to unit diagonal
-    adj        adjoints of the samples, in user's units     proof  left side of the dual's equations
+    sums       of the last linearisation, in user's units   proof  residual of the dual's equations
 
 Derivation: docs/algorithm.md, (8), (9) and (11) to (14).
 """
@@ -86,7 +86,7 @@ cdef class Newton:
         self.complementarity = max(scalars[_sums.PRODUCTS] + self.cone.after(0.0, 0.0), 1e-300)
         self.mu = self.complementarity / max(scalars[_sums.DEGREE] + self.cone.degree, 1e-300)
         self.expected = scalars[_sums.ENTROPY] + dot(&self.residual[0], &self.x[0], P)
-        self.expected -= self.cone.carried() * self.x[P - 1]
+        self.expected -= self.cone.trust_force() * self.x[P - 1]
         if self.wide is not None:
             return self.build(weights)
         return self.factorise(False)
@@ -160,7 +160,7 @@ cdef class Newton:
         self.rows_of_proof(False)
 
     cdef void rows_of_proof(self, bint proof) noexcept:
-        if self.cone.carried() > 0.0:
+        if self.cone.trust_force() > 0.0:
             self.factorise(proof)
 
     def correction(self):
@@ -205,7 +205,7 @@ cdef class Newton:
             if predicted != NULL:
                 along += share * predicted[j]
             self.rhs[j] = -self.residual[j] - self.scale[j] * along
-        self.cone.drive(&self.rhs[0])
+        self.cone.add_target_forces(&self.rhs[0])
         if self.pinned:
             self.rhs[P - 1] = 0.0
 
@@ -236,7 +236,7 @@ cdef class Newton:
         cdef Py_ssize_t j
         cdef int size = self.size
         cdef double* rhs = &self.rhs[0]
-        self.cone.aim_at(self.mu, 0.0)
+        self.cone.set_targets(self.mu, 0.0)
         self.right_side(self.mu, 0.0, NULL)
         if self.wide is not None:
             self.solve(GUIDE)
@@ -248,7 +248,7 @@ cdef class Newton:
 
     def predictor(self):
         """The direction with all products to zero, in the user's coefficients."""
-        self.cone.aim_at(0.0, 0.0)
+        self.cone.set_targets(0.0, 0.0)
         self.right_side(0.0, 0.0, NULL)
         self.solve(PREDICTOR)
         self.cone.direction(&self.dx[0])
@@ -258,7 +258,7 @@ cdef class Newton:
         """The direction to ``centre``, less a share of the predictor's second-order terms."""
         fit(predicted.shape[0] >= self.size + _sums.CHANGES, "sums of a prediction")
         self.aimed = centre
-        self.cone.aim_at(centre, share)
+        self.cone.set_targets(centre, share)
         self.right_side(centre, share, &predicted[0])
         self.solve(CORRECTOR)
         self.cone.direction(&self.dx[0])
@@ -284,13 +284,13 @@ cdef class Newton:
         cdef Py_ssize_t j, k, P = self.size
         cdef double slope = 0.0, curvature = 0.0
         cdef double* gram = &self.sums[0]
-        cdef double* adj = gram + P * P
+        cdef const double* gradient = &self.sums[self.square]
         if self.wide is not None:
             step = np.asarray(self.dx)[:P - 1]
-            gradient = np.multiply(self.scale, self.sums[self.square:self.square + P])[:P - 1]
-            return step @ gradient, step @ self.wide.data_product(step)
+            scaled = np.multiply(self.scale, self.sums[self.square:self.square + P])[:P - 1]
+            return step @ scaled, step @ self.wide.data_product(step)
         for j in range(P - 1):
-            slope += self.dcoef[j] * adj[j]
+            slope += self.dcoef[j] * gradient[j]
             curvature += self.dcoef[j] * self.dcoef[j] * gram[j * P + j]
             for k in range(j):
                 curvature += 2.0 * self.dcoef[j] * self.dcoef[k] * gram[j * P + k]
@@ -317,7 +317,7 @@ cdef class Newton:
         cdef Py_ssize_t j
         if primal == 0.0 and dual == 0.0:
             return
-        cdef double before = self.cone.after(0.0, 0.0), after, carried
+        cdef double before = self.cone.after(0.0, 0.0), after, force
         for j in range(self.size):
             self.x[j] += primal * self.dx[j]
         self.cone.move(primal, dual)
@@ -329,6 +329,6 @@ cdef class Newton:
             if 0.0 < after < before:
                 self.cone.raise_by(before / after)
         # Trust rows carry what pieces should while the iterate is close and they still push.
-        carried = HELD_SHARE * min(1.0, self.complementarity / HELD_BELOW) * self.epsilon
-        self.held = self.complementarity < HELD_NEAR and self.cone.carried() > carried
-        self.cone.follow(&self.x[0], self.mu, self.held)
+        force = HELD_SHARE * min(1.0, self.complementarity / HELD_BELOW) * self.epsilon
+        self.held = self.complementarity < HELD_NEAR and self.cone.trust_force() > force
+        self.cone.widen_trust(&self.x[0], self.mu, self.held)

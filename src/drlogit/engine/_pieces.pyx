@@ -2,18 +2,19 @@
 
     top_i ≥ h(v_k) - λ d_k   for the pieces k of sample i,   v_k = y_k (x_i moved)·(β, high, b)
 
-Groups are complete ("none" is a category) and their least coefficient is zero (docs/domains.md).  A
+Groups are complete ("none" is a category); their least coefficient is zero (docs/adversary.md).  A
 piece is (sample, label, set of moved items); its row is the sample's with a few entries changed: a
 changed group loses the entry of its category and, under the label -1, gains one at its ``high``; a
 bounded feature goes to one of its ends; an ordered group loses the entry of its level and gains
 that of the level which its item names.  So margins, adjoints and Gram matrix need the sample's own
 row once and the changes beside it.
 
-Coordinates: categories, levels of ordered and immovable groups, sparse columns, high of each group, bounded
-features, dense columns, b if there is one, λ; after these P, the *combinations* of levels of a few
-groups each, so that a row has one entry where it would have several: a Gram matrix takes the square
-of their number, and the sums over combinations are spread out to levels once, at the end.  A row is
-a few sparse entries and a dense *tail* from the bounded features on.
+Coordinates: categories, levels of ordered and immovable groups, sparse columns, high of each
+unordered group, bounded features, dense columns, b if there is one, λ; after these P, the
+*combinations* of levels of a few groups each, so that a row has one entry where it would have
+several: a Gram matrix takes the square of their number, and the sums over combinations are spread
+out to levels once, at the end.  A row is a few sparse entries and a dense *tail* from the bounded
+features on.
 
     N, P, Q    samples, coordinates, coordinates with combinations
     G, L       unordered groups that may change, levels of ordered groups that may
@@ -84,9 +85,10 @@ cdef class Table:
 
     ``codes`` are the coordinates of each sample's categories in unordered groups that may change,
     then its levels in ordered groups, then coordinates in other groups, -1 for none.
-    ``level_places`` are the coordinates of levels, -1 for a level of reference; ``level_codes`` says
-    in which column of ``codes`` the group of a level is.  ``joint`` are the coordinates of its combinations, -1 for none; ``levels`` and ``signs`` the
-    entries that a combination stands for.
+    ``level_places`` are the coordinates of levels, -1 for a level of reference; ``level_codes`` is
+    the column of ``codes`` that has the group of a level.  ``joint`` are the coordinates of the
+    combinations of a sample, -1 for none; ``levels`` and ``signs`` the entries that a combination
+    stands for.
     """
     cdef CompiledRows rows
     cdef const double[::1] y, w

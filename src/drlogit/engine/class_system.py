@@ -30,11 +30,8 @@ from ._cones import Cone, PairwiseCones
 from .settings import SETTINGS
 from .wide import conjugate_gradients
 
-#: Coefficients of all classes but one up to which a matrix is formed: 512 MB then, enough for ten
-#: classes of 28 × 28 pixels.  Diagonal blocks of it, one for each class, take hundreds of products
-#: for a step where labels can change: a sample on a kink holds a difference between two classes,
-#: and blocks hold both of them ((1500, 150, 5): 11,615 products in all, 1,220 without such labels,
-#: against 9).
+#: Coefficients of all classes but one up to which a matrix is formed: 512 MB then.  Beyond, the
+#: truncated interior point takes none.
 MOST_COEFFICIENTS = 8000
 
 _SHIFTS = (1e-14, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4)
@@ -59,9 +56,9 @@ class ClassSystem:
         size = (n_classes - 1) * width
         if size > MOST_COEFFICIENTS:
             raise ValueError(
-                f"several classes in one problem take up to {MOST_COEFFICIENTS} coefficients for "
-                f"all of them but one, got {size}: select features, or fit one class against the "
-                "rest with scikit-learn's OneVsRestClassifier(DRLogisticRegression())"
+                f"this method forms a matrix for up to {MOST_COEFFICIENTS} coefficients of all "
+                f"classes but one, got {size}: use solver='auto' with norm='l1' or 'l2' and "
+                "epsilon > 0, or select features"
             )
         self.kept = kept  # the columns in the norm
         self.rows, self.cone, self.shape, self.products = rows, cone, (n_classes, width), 0

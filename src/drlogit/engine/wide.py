@@ -11,7 +11,7 @@ With one such block that is the exact inverse, up to the small numbers that stan
 free columns, and a few steps suffice; the matrix that is factored is N×N and never less
 than the identity.  Everything of size N stays with its block.
 
-Derivation: docs/algorithm.md, (19).
+Derivation: docs/algorithm.md, (19b).
 """
 
 from __future__ import annotations

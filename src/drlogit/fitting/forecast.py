@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from ..engine.truncated import is_truncated
 from ..engine.wide import FACTOR_LIMIT, is_wide
+from ..engine.working_set import takes_working_sets
 from ..problem.classes import ClassProblem
 from ..problem.problem import Problem
 from ..rows.threads import one_blas_thread
@@ -22,6 +24,10 @@ _ITERATIONS = 25
 
 #: Seconds up to which nothing is said, and multiplications that never take that long.
 _SHORT, _FEW = 5.0, 2e9
+
+#: Products of the truncated interior point with the rows, there and back (many), and how long an
+#: entry takes in one.
+_PRODUCTS, _SECONDS = 600, 3e-9
 
 #: How much slower products with sparse rows are.
 _SPARSE = 4.0
@@ -41,6 +47,19 @@ def forecast(problem: Problem | ClassProblem) -> str | None:
     N, n = rows.n_samples, rows.n_columns
     slower = 1.0 if 2 * rows.n_nonzeros >= N * n else _SPARSE
     gram = slower * rows.n_nonzeros * (rows.n_nonzeros / N)
+    if isinstance(problem, Problem) and takes_working_sets(problem):
+        return None  # seconds, even for text
+    if is_truncated(problem):
+        K = problem.n_classes if isinstance(problem, ClassProblem) else 1
+        classes = f", {K} classes" if K > 1 else ""
+        seconds, kept = _PRODUCTS * K * rows.n_nonzeros * _SECONDS, K * (20.0 * N + 12.0 * n)
+        if seconds < _SHORT:
+            return None
+        return (
+            f"{N} samples, {n} columns{classes}: the truncated interior point will take about "
+            f"{_duration(seconds)} on an idle core, or several times as long where the model "
+            f"interpolates, and {8e-9 * kept:.2g} GB beside the data"
+        )
     if isinstance(problem, ClassProblem):
         K = problem.n_classes
         size, pairs, classes = (K - 1) * n, K * (K - 1) / 2.0, f", {K} classes"

@@ -37,8 +37,13 @@ _LEANING = 1e-18
 def null_model(problem: Problem | ClassProblem) -> FloatArray:
     """Coefficients of the null model of any problem."""
     if isinstance(problem, ClassProblem):
-        none = np.zeros((problem.n_classes, problem.costs.size))
-        return null_model_of_classes(problem) if problem.free.any() else none
+        null = np.zeros((problem.n_classes, problem.costs.size))
+        if problem.free.any():
+            kept = problem.free.copy()
+            kept[0] = True  # one feature at least
+            features = np.flatnonzero(kept[:-1] if problem.fit_intercept else kept)
+            null[:, kept] = null_model_of_classes(problem.with_columns(features))
+        return null
     return constant_model(problem) if is_arithmetic(problem) else best_of_free(problem)
 
 

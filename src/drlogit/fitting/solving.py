@@ -17,6 +17,8 @@ from typing import Any, Literal, TypeAlias
 from numpy.typing import ArrayLike
 
 from ..dual.certify import Certificate, certify
+from ..engine.truncated import is_truncated, truncated_interior_point
+from ..engine.working_set import takes_working_sets, working_sets
 from ..problem.classes import ClassProblem
 from ..problem.norms import Norm, NormName
 from ..problem.problem import Problem, build_problem
@@ -113,7 +115,8 @@ def solve(
     sample_weight : array of shape (n_samples,), optional
         Non-negative weights.  Only their proportions matter, so ε keeps its meaning.
     solver : str
-        ``"auto"`` or the name of a solver of the joint problem.
+        ``"auto"`` or the name of a solver of the joint problem.  ``"auto"`` is the interior point;
+        where its matrices would be too large, the truncated one, which needs none.
     tol : float
         Largest duality gap, absolute, in nats of log-loss; the same for every solver.
     max_iter : int, optional
@@ -330,6 +333,10 @@ class _Call:
         table = JOINT_SOLVERS if self.lam is None else SUBPROBLEM_SOLVERS
         module, function = table["interior-point" if self.name == "auto" else self.name]
         special, allowed = "", ["auto", "interior-point"]
+        if self.name == "auto" and is_truncated(problem):
+            return truncated_interior_point
+        if self.name == "auto" and isinstance(problem, Problem) and takes_working_sets(problem):
+            return working_sets
         if isinstance(problem, ClassProblem):
             special = "more than two classes"
             module, function = "..engine.classes", "interior_point_for_classes"

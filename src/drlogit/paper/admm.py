@@ -48,9 +48,13 @@ LIPSCHITZ = 0.25
 #: The proven rate needs ρ above this (Proposition 4.1), per unit of sample weight.
 PROVEN_PENALTY = (math.sqrt(3.0) + 1.0) * LIPSCHITZ
 
-#: Inner gap relative to the square of the last residual: with the matrix H an error that the
-#: iteration dwarfs; without it, where inner steps are what takes the time, a tenth of its progress.
-_INNER_SHARE, _MATRIX_FREE_SHARE = 1e-4, 0.1
+#: Inner gap where the matrix H is at hand, relative to the square of the last residual: an error
+#: that the iteration dwarfs.
+_INNER_SHARE = 1e-4
+
+#: Inner gap without the matrix, where inner steps are what takes the time: relative to the last
+#: residual, because the gap of an iterate is about as large as that.
+_MATRIX_FREE_SHARE = 0.05
 
 
 #: ``"zeros"``, ``"ones"`` (as in the released code), ``"random"``, or ``(x⁰, y⁰, w⁰)``.
@@ -167,6 +171,7 @@ class BetaStep:
     quadratic: Quadratic
     inner: InnerSolver
     tol: float | None = None  # inner gap; None: in proportion to the residual of the iteration
+    least_tol: float = 0.0  # an inner gap that is small enough for any iteration
 
     @classmethod
     def build(
@@ -227,8 +232,10 @@ class BetaStep:
     ) -> FloatArray:
         tol = self.tol
         if tol is None:
-            share = _INNER_SHARE if self.quadratic.matrix is not None else _MATRIX_FREE_SHARE
-            tol = max(share * min(residual, 1.0) ** 2, ball.rounding(c))
+            last = min(residual, 1.0)
+            dense = self.quadratic.matrix is not None
+            wanted = _INNER_SHARE * last**2 if dense else _MATRIX_FREE_SHARE * last
+            tol = max(wanted, ball.rounding(c), self.least_tol)
         theta = np.asarray(self.inner(self.quadratic, c, ball, start, tol), dtype=np.float64)
         if theta.shape != c.shape or not np.isfinite(theta).all():
             raise ValueError(

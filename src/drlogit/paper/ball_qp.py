@@ -56,8 +56,8 @@ _ROUNDING = 1e-11
 _RIDGE = 1e-8
 
 #: Steps after which an inner solver returns what it has; the next β-step continues from there.
-#: Without the matrix H a step is a pass over the data, and more than this do not pay.
-_MAX_STEPS, _MAX_PASSES = 10_000, 100
+#: Without the matrix H a step is a pass over the data.
+_MAX_STEPS, _MAX_PASSES = 10_000, 1000
 
 
 #: Up to so many columns H is formed: it has 200 MB then, and its factors as much again.

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -40,11 +40,16 @@ from .fixed_lambda import CHECK_EVERY, Cut, FixedLambdaStep, cut_of, next_check,
 from .lp_admm import lp_admm_iteration
 
 #: The derivative search leaves a subproblem when its own gap is this share of what is unknown about
-#: (P); without the matrix H, where accuracy takes long, a larger share.  Golden section leaves it
+#: (P); without the matrix H, where accuracy takes long, a larger share, or this share of ``tol``
+#: where that is more.  Golden section leaves it
 #: when the gap is a share of ``tol``: by convexity the wrong one of two values that are so close
 #: costs less than twice that.
 _SHARE_OF_UNKNOWN, _MATRIX_FREE_SHARE = 0.1, 0.5
 _SHARE_OF_TOL = 0.05
+
+#: Without the matrix H, no β-step is solved to a smaller share of ``tol`` than this: a cut loses at
+#: most about the gap of its β-step.
+_LEAST_INNER_SHARE = 0.3
 
 #: The derivative search begins where margins have about this size, which for log-odds is large.
 _FIRST_MARGIN = 8.0
@@ -74,6 +79,8 @@ def lambda_search(
         raise ValueError(f"lambda_search must be one of {known}, got {lambda_search!r}")
     check_penalty(rho, gamma)
     beta_step = BetaStep.build(problem, inner, inner_tol)
+    if beta_step.quadratic.matrix is None:
+        beta_step = replace(beta_step, least_tol=_LEAST_INNER_SHARE * tol)
     first = first_point(problem, start, rho)
     if problem.epsilon == 0.0:
         # Plain logistic regression, where λ is free to be so large that flips do not pay.
@@ -257,10 +264,12 @@ def derivative_search(search: LambdaSearch, first: AdmmStart, guess: float | Non
     lam = guess
     falling: Probe | None = None  # the last probe where q' < 0
     rising: Probe | None = None  # and where it is not
-    share = _SHARE_OF_UNKNOWN if search.matrix_at_hand else _MATRIX_FREE_SHARE
+    share, least = _SHARE_OF_UNKNOWN, 0.0
+    if not search.matrix_at_hand:
+        share, least = _MATRIX_FREE_SHARE, _MATRIX_FREE_SHARE * search.tol
     widths = [high - low]
     while True:
-        probe = search.probe(lam, first, lambda: share * search.unknown)  # noqa: B023
+        probe = search.probe(lam, first, lambda: max(share * search.unknown, least))  # noqa: B023
         if search.status is not None:
             return
         if probe.cut.slope < 0.0:

@@ -15,7 +15,7 @@ For a linear model a sample's move is made of *items*: for each group the change
 that lowers its margin most, for each bounded feature the move to the end that does.  An item has
 a gain (what the margin loses) and a cost.  An ordered group has an item for each of its levels.
 Bounds on one side only are no domain: one of the two labels always finds the open side adverse
-(``docs/domains.md``).
+(``docs/adversary.md``).
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ class Domains:
         )
 
     def stated(self, costs: FloatArray) -> dict[str, Any]:
-        """What a :class:`~drlogit.problem.ball.Ball` says of domains; puts their costs in place."""
+        """The domains as a :class:`~drlogit.problem.transport.Ball` has them; sets their costs."""
         costs[self.columns] = self.column_costs
         ends = np.full(costs.size, -np.inf), np.full(costs.size, np.inf)
         for end, values in zip(ends, self.given_ends or (self.lower, self.upper), strict=True):

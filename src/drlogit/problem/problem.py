@@ -114,6 +114,15 @@ class PosedProblem:
         cost = self.cost if kappa is None else replace(self.cost, kappa=kappa)
         return replace(self, epsilon=check_epsilon(epsilon), cost=cost)
 
+    def with_columns(self: Same, features: IndexArray) -> Same:
+        """The same problem without its other features; no domains, and no group for an intercept.
+
+        Coefficients are those of the rows: what was shifted is shifted.
+        """
+        kept = np.append(features, self.costs.size - 1) if self.fit_intercept else features
+        cost = replace(self.cost, costs=self.costs[kept])
+        return replace(self, rows=self.rows.with_columns(features), cost=cost)
+
     def moved(self, coefficients: FloatArray, sign: float) -> FloatArray:
         """Those of a class: from features as given to those of the rows (sign 1), or back (-1)."""
         if self.matrix is None:

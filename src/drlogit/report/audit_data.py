@@ -1,7 +1,7 @@
-"""Everything on the page of an audit as numbers and text, ready for JSON.
+"""The content of the page of an audit as numbers and text, ready for JSON.
 
-The figures follow a slider over the radii: those of the audit, and steps between them.  Numbers are
-those of :mod:`drlogit.robustness`, to seven digits.
+The figures follow a slider over the radii of the audit and steps between them.  Numbers come from
+:mod:`drlogit.robustness` and are rounded to seven digits.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ..rows.threads import one_blas_thread
 #: Steps of the slider, beside the radii of the audit.
 _STEPS = 20
 
-#: Features with a row of their own: those that take most.
+#: The number of features with a row of their own, in the order of their budget.
 _NAMED_FEATURES = 15
 
 #: Samples listed for each model.
@@ -60,7 +60,7 @@ def audit_data(report: AuditOutcome) -> dict[str, Any]:
     ]
     for model, broken in zip(models, _broken(audits), strict=True):
         model["broken"] = broken
-    # Where the slider begins: at a radius that a model was fitted for, or in the middle.
+    # The slider starts at a radius that a model was fitted for, or in the middle.
     start = np.abs(radii - own_radius(audits, report.epsilons)).argmin()
     content = {
         "n_samples": report.n_samples,
@@ -100,7 +100,7 @@ def audit_data(report: AuditOutcome) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """For JSON: dictionaries, lists, text, numbers of seven digits; None for infinite ones."""
+    """Dictionaries, lists, text and numbers of seven digits for JSON; None for infinite numbers."""
     if isinstance(value, dict):
         return {key: _plain(each) for key, each in value.items()}
     if isinstance(value, np.ndarray | np.generic):
@@ -116,7 +116,7 @@ def _model(
     outcome: ModelAudit, audit: Adversary, radii: FloatArray, row_names: Sequence[Any] | None
 ) -> dict[str, Any]:
     found = audit.breakpoints
-    # Where flips are cheap the worst case may do nothing else, and say nothing about features.
+    # Where flips are cheap, the worst case may consist of flips only.
     moving = audit.with_labels_right() if can_flip(audit.kappa) else audit
     spent = budget(audit, radii, _NAMED_FEATURES)
     content: dict[str, Any] = {
@@ -147,14 +147,14 @@ def _model(
 
 
 def _worst(found: WorstCase) -> dict[str, Any]:
-    """A metric in the worst case, without what the page says elsewhere."""
+    """The record of a worst case without κ, which the page shows elsewhere."""
     return {name: value for name, value in asdict(found).items() if name != "kappa"}
 
 
 def _decisions(report: AuditOutcome) -> dict[str, Any] | None:
     """Decision curve, calibration curve and rates with their ranges, if people decide by a metric.
 
-    They are drawn at the radius of a fit; those of two classes and of one threshold only.
+    They are computed at the radius of a fit, for two classes and one threshold.
     """
     audits, metric = list(report.audited.values()), report.metric
     if metric is None or len(audits[0].classes) > 2 or len(metric.thresholds) > 1:
@@ -182,7 +182,7 @@ def _decisions(report: AuditOutcome) -> dict[str, Any] | None:
 
 
 def _row(name: Any) -> Any:
-    """What a row is called, for JSON."""
+    """The name of a row, for JSON."""
     return name if isinstance(name, int | float | str) and name == name else str(name)
 
 
@@ -213,7 +213,7 @@ def _flip_cost(kappa: StatedKappa) -> float | str | None:
 
 
 def _broken(audits: list[Adversary]) -> list[dict[str, Any]]:
-    """The share of right predictions that a change of at most so much breaks, for all alike."""
+    """The share of right predictions that a change of at most a given cost breaks."""
     costs = []
     for audit in audits:
         right = (audit.u > 0.0) & (audit.weights > 0.0)

@@ -1,10 +1,10 @@
-"""An audit as a web page that explains itself: what can go wrong, how far, and where from.
+"""An audit as a web page that explains itself.
 
 The page is ``audit.html`` with ``audit.css`` and ``audit.js`` in it, and nothing from elsewhere: it
-reads the same from a mail attachment as from a server.  Sentences first, figures second, tables
-third.  Figures and tables are drawn by the script from the data in the page, so that they follow
-the slider together; what the page must say without a script (print to text, mail readers) is put in
-here, where everything given is text and is escaped.
+reads the same from a mail attachment as from a server.  Each section has sentences first, then
+figures, then tables.  The script draws figures and tables from the data in the page, so that they
+follow the slider together.  Text that must be there without a script (printed text, mail readers)
+is inserted here, and everything that users supply is escaped.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def audit_page(
         all_radii=_all_radii(content),
         alone="" if several else " hidden",
         caveats=_bullets(_caveats(content)),
-        # Whatever the data hold, they cannot end the element that they are in.
+        # No text in the data can end the element that contains the data.
         data=written.replace("<", "\\u003c"),
         styles=_packaged("audit.css"),
         script=_packaged("audit.js"),
@@ -124,7 +124,7 @@ def _decided_at(found: dict[str, Any] | None) -> str:
 
 
 def _promise(found: list[dict[str, Any]]) -> str:
-    """First of all what holds for new rows, where the models were tried on some."""
+    """The limits for new rows, if there was a hold-out set."""
     if not found:
         return ""
     each = "each " if len(found) > 1 else ""
@@ -155,15 +155,15 @@ def _subtitle(content: dict[str, Any]) -> str:
 
 
 def _ball(content: dict[str, Any]) -> str:
-    """In which ball, or balls, several models are measured."""
+    """The ball or balls in which several models are measured."""
     if content["ball"]:
         return (
             f"All models are measured in one ball, that of {content['ball']}: {content['norm']} "
             f"norm, distances {content['spaces'][0]}."
         )
     return (
-        "Each model is measured in its own ball, as it was fitted: the same radius allows "
-        "different things (see the sentences under the slider), so the models are not ranked."
+        "Each model is measured in its own ball, as it was fitted. The same radius allows "
+        "different changes (see the sentences under the slider), so the models are not ranked."
     )
 
 
@@ -179,7 +179,7 @@ def _labels(kappa: float | str | None) -> str:
 
 
 def _all_radii(content: dict[str, Any]) -> str:
-    """A table that is there without a script, too."""
+    """The table of all radii, which needs no script."""
     at, models = content["tables_at"], content["models"]
     columns = {"radius ε": [f"{content['radii'][k]:.4g}" for k in at]}
     if content["kappa"] is not None:
@@ -209,12 +209,12 @@ def _number_table(name: str, columns: dict[str, list[str]]) -> str:
 
 
 def _caveats(content: dict[str, Any]) -> list[str]:
-    """Those that only some audits need."""
+    """Caveats that apply to this audit."""
     inexact = ", ".join(model["name"] for model in content["models"] if not model["exact"])
     if content["two_classes"]:
         words = (
-            f"Worst-case errors of {inexact} are upper bounds, a little too large: there are too "
-            "many combinations of categories of different costs to try them all."
+            f"Worst-case errors of {inexact} are upper bounds and may be slightly too large: there "
+            "are too many combinations of categories of different costs to try them all."
         )
         return [words] if inexact else []
     words = (
@@ -222,5 +222,5 @@ def _caveats(content: dict[str, Any]) -> list[str]:
         "exact where no such move pays."
     )
     several = len(content["classes"]) > 3
-    first = ["Of more than three classes, the best error is a bound from below."] if several else []
+    first = ["With more than three classes, the best error is a lower bound."] if several else []
     return [*first, words] if inexact else first

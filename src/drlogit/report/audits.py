@@ -4,8 +4,8 @@
     print(report)
     report.to_html("report.html")
 
-No model is refitted.  The samples should be ones the models were not fitted on, if there are.
-What the page shows beyond the text is computed when it is asked for.
+No model is refitted.  If possible, use samples that the models were not fitted to.  Parts of the
+page that the text does not show are computed on request.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _NOTEBOOK_HEIGHT = 760
 
 
 class Audit(AuditOutcome):
-    """The outcome of :func:`audit`; print it, show it, index it by model name, or take its rows."""
+    """The result of :func:`audit`; print it, show it, index it by model name, or take its rows."""
 
     def __getitem__(self, name: str) -> ModelAudit:
         for model in self.models:
@@ -68,7 +68,7 @@ class Audit(AuditOutcome):
         return [asdict(row) for model in self.models for row in model.rows]
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything that is printed as plain dictionaries, lists, strings and numbers, for JSON.
+        """The printed report as plain dictionaries, lists, strings and numbers, for JSON.
 
         Infinite numbers stay floats, which ``json.dumps`` writes as ``Infinity``.
         """
@@ -87,7 +87,7 @@ class Audit(AuditOutcome):
 
     @cached_property
     def data(self) -> dict[str, Any]:
-        """Everything on the page as numbers and text; computed when it is first asked for."""
+        """Everything on the page as numbers and text; computed on the first access."""
         return audit_data(self)
 
     def to_frame(self, part: str = "radii") -> Any:
@@ -96,9 +96,10 @@ class Audit(AuditOutcome):
         Parameters
         ----------
         part : {"radii", "features", "samples", "groups"}
-            One row per model and radius; per model, radius and feature: its share of the budget
-            and the worst-case loss if it could not move; per model and fragile sample; per model,
-            radius and subgroup.
+            ``"radii"`` has a row per model and radius; ``"features"`` a row per model, radius and
+            feature, with its share of the budget and the worst-case loss if it could not move;
+            ``"samples"`` a row per model and fragile sample; ``"groups"`` a row per model, radius
+            and subgroup.
         """
         if part not in ("radii", *RECORDS):
             known = ", ".join(map(repr, ("radii", *RECORDS)))
@@ -118,7 +119,7 @@ class Audit(AuditOutcome):
         path : path, optional
             File to write, whole or not at all.
         title, subtitle : str, optional
-            Above the page; by default a question, and how many samples there are.
+            Headings of the page; by default a question, and the number of samples.
 
         Returns
         -------
@@ -163,7 +164,7 @@ class Audit(AuditOutcome):
         return self.models[0].name if model is None else self[model].name
 
     def _repr_html_(self) -> str:
-        """For notebooks: the page in a frame of its own, where its styles stay."""
+        """For notebooks: the page in a frame of its own, which contains its styles."""
         return (
             f'<iframe srcdoc="{escape(self.to_html())}" title="Audit" loading="lazy" '
             f'style="width: 100%; height: {_NOTEBOOK_HEIGHT}px; border: 0"></iframe>'
@@ -298,13 +299,13 @@ def _report(report: Audit) -> list[str]:
     else:
         lines += [f"distances {space}" for space in report.spaces]
     if several and not report.ball:
-        lines.append("each model is in its own ball: the same epsilon allows different things")
+        lines.append("each model has its own ball: the same epsilon allows different changes")
     lines += [*_decided(report), *_guarantees(report), "", *_tables(report)]
     for model in report.models:
         prefix = f"{model.name}: " if several else ""
         lines += ["", f"{prefix}half of the predictions can be wrong {_half_wrong(model)}"]
         if model.first_flipped:
-            lines.append("labels the worst case flips first, where an error costs most:")
+            lines.append("labels that the worst case flips first, where an error costs most:")
             lines += [
                 f"  row {s.row}: label {s.label!r}, margin {s.margin:.3g}"
                 f", flipped from epsilon = {s.epsilon:.3g}"
@@ -324,12 +325,12 @@ def _report(report: Audit) -> list[str]:
 
 
 def _recall(audit: Adversary) -> ClassRecall:
-    """How much of each class a model finds, as things are."""
+    """The share of each class that a model finds, on the samples as they are."""
     return ClassRecall(audit.classes, confusion(audit))
 
 
 def _neglected(audit: Adversary) -> list[str]:
-    """What is to be said of a class that is almost never predicted, if there is one."""
+    """A warning about a class that is almost never predicted, if there is one."""
     fit = audit.measured.fit
     ball = (0.0, math.inf) if fit is None else (fit.epsilon_, fit.kappa_)
     said = _recall(audit).neglected(*ball)
@@ -337,7 +338,7 @@ def _neglected(audit: Adversary) -> list[str]:
 
 
 def _confusion(audit: Adversary, epsilon: float) -> list[str]:
-    """Which of several classes is taken for which."""
+    """The confusion matrix of several classes, now and in the worst case for the error."""
     if not 2 < len(audit.classes) <= CONFUSED:
         return []
     now, then = confusion(audit), worst_confusions(audit, np.array([epsilon]))[0]
@@ -353,7 +354,7 @@ def _confusion(audit: Adversary, epsilon: float) -> list[str]:
 
 
 def _decided(report: Audit) -> list[str]:
-    """What people decide by, as the samples are and in the worst case, first of all."""
+    """The metric that people decide by, on the samples as they are and in the worst case."""
     lines: list[str] = []
     columns = [("epsilon", [f"{epsilon:.4g}" for epsilon in report.epsilons])]
     for name, found in report.decided.items():
@@ -372,14 +373,14 @@ def _classes(report: Audit) -> tuple[Any, ...]:
 
 
 def _guarantees(report: Audit) -> list[str]:
-    """What holds for new rows, first of all."""
+    """The limits for new rows."""
     if not report.guarantees:
         return []
     found, first = report.guarantees.items(), next(iter(report.guarantees.values()))
     return [
         "",
-        f"On rows that it had not seen: with {first.confidence:.0%} confidence, for every "
-        f"distribution within epsilon = {first.epsilon:g} of the one they come from,",
+        f"On rows that no model had seen, with {first.confidence:.0%} confidence, for every "
+        f"distribution within epsilon = {first.epsilon:g} of the one they come from:",
         *(
             f"  {name}: {each.limits} (on these {each.n} rows: {each.mean_loss:.4f}, "
             f"{each.mean_error:.1%})"
@@ -398,7 +399,7 @@ def _half_wrong(model: ModelAudit) -> str:
 
 
 def _tables(report: Audit) -> list[str]:
-    """Radii down: loss and error of one model side by side, of several in a table each."""
+    """Tables over the radii: loss and error side by side, or one table each for several models."""
     losses = [[f"{row.worst_case_loss:.4f}" for row in model.rows] for model in report.models]
     errors = [
         [f"{row.best_error:.1%} to {row.worst_error:.1%}" for row in model.rows]

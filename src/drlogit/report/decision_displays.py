@@ -21,9 +21,9 @@ from ..robustness.adversary import Adversary
 from ..robustness.audit_problem import audit_problem
 from ..robustness.decision_curves import Band, calibration_bands, net_benefits, rates
 from ..rows.arrays import FloatArray
-from .displays import new_axes
+from .displays import COLORS, new_axes
 
-_BLUE, _ORANGE = "#0072B2", "#D55E00"
+_BLUE, _ORANGE = COLORS[:2]
 
 
 def _of_two_classes(model: Any, X: Any, y: ArrayLike, **ball: Any) -> Adversary:
@@ -175,21 +175,18 @@ class RocBoxDisplay:
         return cls(list(thresholds), fpr, tpr, audit.problem.epsilon).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> RocBoxDisplay:
-        """Draw on ``ax``, or on new axes; each box has its threshold at its lower right corner."""
+        """Draw on ``ax``, or on new axes."""
         self.ax_ = ax = new_axes(4.5, 4.2) if ax is None else ax
         from matplotlib.patches import Rectangle
 
         self.figure_, self.boxes_ = ax.figure, []
         for k, (at, x, y) in enumerate(zip(self.thresholds, self.fpr, self.tpr, strict=True)):
-            color = (_BLUE, _ORANGE)[k % 2]
+            color = COLORS[k % len(COLORS)]
             box = Rectangle((x.low, y.low), x.high - x.low, y.high - y.low, color=color, alpha=0.15)
             self.boxes_.append(ax.add_patch(box))
-            ax.plot(x.nominal, y.nominal, "o", color=color)
-            ax.annotate(
-                f"{at:g}", (x.high, y.low), (-3, 3), textcoords="offset points", color=color,
-                ha="right", va="bottom",
-            )  # fmt: skip
+            ax.plot(x.nominal, y.nominal, "o", color=color, label=f"{at:g}")
         ax.plot([0.0, 1.0], [0.0, 1.0], ":", color="0.4")
         ax.set(xlabel=f"false positive rate (boxes: within ε = {self.epsilon:g})",
                ylabel="true positive rate", xlim=(0.0, 1.0), ylim=(0.0, 1.0))  # fmt: skip
+        ax.legend(title="threshold", frameon=False, fontsize="small", loc="lower right")
         return self

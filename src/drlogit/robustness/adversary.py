@@ -1,14 +1,14 @@
-"""What the adversary can do to the samples of an audit, whatever the model.
+"""The adversary's options on the samples of an audit, for models of two and of more classes.
 
 With scores ``s = B x + b``, one for each class, the loss of label k is ``lse(s) - s_k``, and
-turning the label y into k costs ``κ(y, k)``.  At the price λ ≥ L the adversary gets of a sample
+turning the label y into k costs ``κ(y, k)``.  At the price λ ≥ L a sample is worth to the adversary
 
     lse(s) - s_y  +  max over k of  [ (s_y - s_k) - κ(y, k) λ ],       L = max ‖(B_j - B_k)/c‖_*,
 
 the upper hull of K lines: its corners are the sample's breakpoints (:mod:`.breakpoints`).  A
 prediction breaks at the nearest of K - 1 boundaries, ``(s_y - s_j) / ‖(B_y - B_j)/c‖_*`` away.  To
-mend one, all of them must be crossed, of which the furthest is a bound from below.  Worst-case
-loss, errors, guarantees, budget shares and subgroups follow from these alone.
+correct a wrong prediction, all boundaries must be crossed; the distance to the furthest is a lower
+bound.  Worst-case loss, errors, guarantees, budget shares and subgroups follow from these.
 
 Two classes are the scores 0 and ``β·x + b``, and their features may have domains, which add
 breakpoints and other ways across the boundary (:mod:`.domain_moves`).  Features of several classes
@@ -37,9 +37,9 @@ from .measured_model import MeasuredModel
 
 @dataclass(frozen=True, eq=False)
 class Adversary:
-    """A model, the samples it is asked about, and the Wasserstein ball around them.
+    """A model, samples, and the Wasserstein ball around them.
 
-    What depends on samples has a column for each of them.
+    Arrays that depend on samples have a column for each sample.
     """
 
     problem: Problem  # rows, radius and what moves cost; labels are here
@@ -54,16 +54,16 @@ class Adversary:
     as_given: bool = True  # whether features with domains move as they can
 
     def with_radius(self, epsilon: float) -> Adversary:
-        """The same in a ball of another radius."""
+        """The same problem with another radius."""
         return replace(self, problem=self.problem.with_radius(epsilon))
 
     def with_labels_right(self) -> Adversary:
-        """The same, if labels were certain."""
+        """The same problem with certain labels."""
         never = np.broadcast_to(np.inf, self.label_costs.shape)
         return replace(self, label_costs=never, kappa=np.inf)
 
     def holding(self, columns: IndexArray) -> Adversary:
-        """The same, if some features could not move."""
+        """The same problem with some features immovable."""
         cost = self.problem.cost
         costs = cost.costs.copy()
         costs[columns] = np.inf
@@ -75,7 +75,7 @@ class Adversary:
 
     @cached_property
     def gaps(self) -> FloatArray:
-        """``s_y - s_k``: what each of the others is behind the sample's own label."""
+        """``s_y - s_k``: the lead of the sample's own label over each other label."""
         own = np.take_along_axis(self.scores, self.codes[None], axis=0)
         return np.asarray(own - np.take_along_axis(self.scores, self.others, axis=0))
 
@@ -92,12 +92,12 @@ class Adversary:
 
     @cached_property
     def predicted(self) -> IndexArray:
-        """Predictions, as positions among the classes: on the boundary the first, as usual."""
+        """Predictions as positions among the classes; the first class on a boundary."""
         return np.asarray(self.scores.argmax(axis=0))
 
     @cached_property
     def wrong(self) -> BoolArray:
-        """Samples predicted wrong."""
+        """Whether each sample is predicted wrong."""
         return np.asarray(self.predicted != self.codes)
 
     @cached_property
@@ -107,7 +107,7 @@ class Adversary:
 
     @cached_property
     def flip_costs(self) -> FloatArray:
-        """What it costs to change the label of each sample."""
+        """The least cost of another label for each sample."""
         return np.asarray(self.label_costs.min(axis=0))
 
     # --- moves ------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ class Adversary:
 
     @cached_property
     def steepest(self) -> tuple[int, int]:
-        """The two labels between which a move counts most, of which a sample can have one."""
+        """The two labels whose scores a move separates most, and of which a sample can have one."""
         size, can = len(self.classes), self.weights * np.isfinite(self.label_costs)
         had = np.bincount(self.codes, self.weights, minlength=size) > 0.0
         had |= np.bincount(self.others.ravel(), can.ravel(), minlength=size) > 0.0
@@ -136,32 +136,32 @@ class Adversary:
 
     @cached_property
     def sensitivity(self) -> float:
-        """``L``: what a unit of transport gains in the end."""
+        """``L``: the gain of unbounded moves per unit of transport."""
         return float(self.pair_norms[self.steepest])
 
     @cached_property
     def direction(self) -> FloatArray:
-        """The move of cost one along which the first of the two steepest gains most."""
+        """The move of cost 1 that raises the first of the two steepest scores most."""
         return self.problem.cost.steepest_move(self._steepest_pair)[:-1]
 
     @cached_property
     def move_shares(self) -> FloatArray:
-        """Parts of the columns in what a move without end gains."""
+        """The share of each column in the gain of an unbounded move."""
         return np.asarray(self._steepest_pair[:-1] * self.direction / self.sensitivity)
 
     @cached_property
     def domain_moves(self) -> DomainMoves | None:
-        """What features with domains can do, if there are any."""
+        """Moves of features with domains; None if there are no such features."""
         rows, domains = self.problem.rows, self.problem.domains
         if domains is None:
             return None
         return DomainMoves(rows, domains, self.coefficients[1], self.sensitivity)
 
     def decisions(self, cuts: tuple[float, ...] | None = None, attained: bool = False) -> Decisions:
-        """Decisions for the class with the largest score, or by where a score of two lies.
+        """Decisions for the largest score or, with two classes, by the range that a score is in.
 
-        Decision d is for scores between the cuts d - 1 and d.  Costs are the least, or a little
-        below; if ``attained``, those of moves that were found.
+        Decision d is for scores between the cuts d - 1 and d.  Costs are the least possible ones or
+        slightly below; with ``attained``, they are costs of moves that were found.
         """
         if len(self.classes) > 2:
             decided, b, cost = self.predicted, self.coefficients, self.problem.cost
@@ -176,7 +176,7 @@ class Adversary:
         return Decisions(self.codes, decided, labels, reach, self.weights)
 
     def _reach(self, low: float, high: float, attained: bool) -> FloatArray:
-        """What it costs to bring the score of two classes between two ends."""
+        """The cost of moving the score of two classes between two ends."""
         score = self.scores[1]
         gap = np.maximum(np.maximum(low - score, score - high), 0.0)
         if self.domain_moves is not None:
@@ -191,42 +191,37 @@ class Adversary:
 
     @cached_property
     def costs_to_break(self) -> FloatArray:
-        """Least cost of moves across the boundary, or a little less; 0 if predicted wrong."""
+        """Least cost of moves across the boundary, or slightly less; 0 if predicted wrong."""
         reach = self.predictions.reach.copy()
         np.put_along_axis(reach, self.codes[None], np.inf, axis=0)
         return np.where(self.u > 0.0, reach.min(axis=0), 0.0)
 
     @cached_property
-    def costs_to_err(self) -> FloatArray:
-        """Least cost of a wrong prediction, by a move or a flip."""
-        return np.where(self.u > 0.0, np.minimum(self.costs_to_break, self.flip_costs), 0.0)
-
-    @cached_property
     def error_hulls(self) -> Hulls:
-        """Errors, as the adversary can make them."""
+        """The hulls of the errors."""
         return self.predictions.hulls(1.0 - np.eye(len(self.classes)))
 
     @property
     def errors(self) -> Breakpoints:
-        """Samples predicted right, in the order in which the adversary makes them wrong."""
+        """The breakpoints of the errors, in the order in which the adversary makes them."""
         return self.error_hulls.edges
 
     @property
     def exact_crossings(self) -> bool:
-        """Whether the costs to break are the least, and not a little below."""
+        """Whether the costs to break are exact and not slightly below the least cost."""
         return self.as_given and (self.domain_moves is None or self.domain_moves.exact_crossings)
 
     # --- breakpoints ------------------------------------------------------------------------
 
     @cached_property
     def breakpoints(self) -> Breakpoints:
-        """Those of all samples: corners of their hulls, one of each at a time, at most K - 1."""
+        """The breakpoints of the log-loss of all samples, at most K - 1 for each."""
         if self.domain_moves is not None:
             return self.domain_moves.breakpoints(self.scores[1], self.signs, self.flip_costs)
         return self._label_hulls(self.gaps)
 
     def _label_hulls(self, gaps: FloatArray) -> Breakpoints:
-        """The edges of hulls of labels that gain so much, down to what moves without end gain."""
+        """The hull edges of labels with these gains, down to the rate of unbounded moves."""
         costs = self.label_costs
         with np.errstate(invalid="ignore"):  # 0·∞, which is no corner
             worth = ((gaps > 0.0) & (gaps >= self.sensitivity * costs)).any(axis=0)
@@ -248,13 +243,13 @@ class Adversary:
         return np.where(piece < 0, other, own)
 
     def costs_of_labels(self, sample: IndexArray, label: IndexArray) -> FloatArray:
-        """What it costs to give samples these labels."""
+        """The cost of giving samples these labels."""
         own, last = self.codes[sample], len(self.others) - 1
         paid = self.label_costs[np.minimum(label - (label > own), last), sample]
         return np.where(label == own, 0.0, paid)
 
     def paid_for_labels(self, found: Breakpoints) -> FloatArray:
-        """The part of the cost of breakpoints that goes into labels."""
+        """The part of the cost of each breakpoint that pays for a label."""
         if self.domain_moves is None:
             return found.cost
         flipped = found.flipped()
@@ -264,7 +259,7 @@ class Adversary:
 
     @property
     def features(self) -> tuple[Feature, ...]:
-        """The columns as the features that people know."""
+        """The features of the table that the columns belong to."""
         return self.measured.features
 
     @cached_property
@@ -284,12 +279,12 @@ class Adversary:
 
     @property
     def loss_hulls(self) -> Hulls:
-        """Log-losses, as the adversary can make them."""
+        """The hulls of the log-losses."""
         return Hulls(self.losses, self.breakpoints, self.sensitivity)
 
     @property
     def least_loss_hulls(self) -> Hulls:
-        """Minus the log-losses, or more: a move gains at most ``L`` per unit of transport."""
+        """Upper bounds of minus the log-losses: a move gains at most ``L`` per unit of cost."""
         return Hulls(-self.losses, self._label_hulls(-self.gaps), self.sensitivity)
 
     def loss_curve(self, weights: FloatArray | None = None) -> Curve:

@@ -1,7 +1,7 @@
-"""A linear model, the samples it is asked about, and the Wasserstein ball around them.
+"""A linear model, samples, and the Wasserstein ball around them.
 
-:func:`audit_problem` puts them together, in the space where distance is measured
-(:mod:`.measured_model`); what the adversary can do follows from the breakpoints of what it returns.
+:func:`audit_problem` checks them and puts them together in the space where distance is measured
+(:mod:`.measured_model`).
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def _scores(block: Block, _: None, coefficients: FloatArray) -> tuple[FloatArray
 def _label_costs(
     kappa: Any, cost: TransportCost, classes: NDArray[Any], codes: IndexArray, others: IndexArray
 ) -> tuple[FloatArray, StatedKappa]:
-    """What it costs to give each sample each of the other labels, and κ in a user's terms."""
+    """The cost of giving each sample each of the other labels, and κ as a user states it."""
     if isinstance(kappa, CostsByShare):
         counts = np.bincount(codes, minlength=classes.size).astype(np.float64)
         kappa = kappa.costs(classes, counts)
@@ -160,7 +160,7 @@ def _label_costs(
         flips = kappa if is_stated_singly(kappa) else cost_matrix(kappa, classes)
         stated = as_stated(replace(cost, kappa=flips), classes)
         flips = flips if is_stated_singly(kappa) else flips[codes, others]
-    # Next to nothing for labels that are unknown: at ε = 0 the samples are as they are.
+    # A tiny cost for unknown labels, so that the samples stay as they are at ε = 0.
     return np.broadcast_to(np.maximum(flips, 1e-18), others.shape), stated
 
 
@@ -173,10 +173,10 @@ def _in_ball(
     bounds: Any,
     common: tuple[str, Adversary] | None,
 ) -> tuple[MeasuredModel, Declared]:
-    """With costs, categories and bounds for each column: stated, of a common ball, or the fit's.
+    """Costs, categories and bounds for each column: stated, of a common ball, or of the fit.
 
-    What a column can be is for the model, its encoder or the user to say.  The rows at hand have no
-    part in it, but for "none" in categories that a user states here.
+    The values that a column can take come from the model, its encoder or the user.  The rows at
+    hand matter only for "none" in categories that a user states here.
     """
     n_features, encoding = matrix.shape[1], measured.encoding
     said, own = words_of(costs, categories, bounds), []
@@ -245,10 +245,11 @@ def _carried_over(
     *,
     for_bounds: bool,
 ) -> tuple[FloatArray, tuple[FloatArray, FloatArray] | None]:
-    """Costs for the columns of another matrix, and bounds, if any; ``for_bounds`` alone?
+    """The costs and bounds of a common ball for the columns of another matrix.
 
-    Models are told apart by the same radius only if it allows the same changes.  So a ball is
-    carried over by feature, in the feature's own units, whatever scales or encodes it in either.
+    Models can be compared at the same radius only if it allows the same changes.  So a ball is
+    carried over by feature, in the units of the feature, however either model scales or encodes it.
+    With ``for_bounds`` only the bounds are needed.
     """
     model, measured = common[0], common[1].measured
     known = {(feature.name, feature.levels is None): feature for feature in common[1].features}
@@ -259,9 +260,9 @@ def _carried_over(
         there = known.get((feature.name, feature.levels is None))
         if there is None and not for_bounds:
             raise ValueError(
-                f"the ball of {model} has no price for {feature.name!r:.60} as another model takes "
-                "it: state feature_costs by name, or give each model its own ball with balls='own' "
-                "(--own-balls on the command line)"
+                f"the ball of {model} has no cost for {feature.name!r:.60}, which another model "
+                "uses: state feature_costs by name, or let each model have its own ball with "
+                "balls='own' (--own-balls on the command line)"
             )
         if there is not None:
             j, factor = there.columns[0], feature.scale / there.scale
@@ -300,9 +301,8 @@ def _warn_of_rows_beyond(measured: MeasuredModel, matrix: Matrix) -> bool:
 def check_scores(model: Any, measured: MeasuredModel, X: Any, matrix: Matrix) -> None:
     """Compare the model's own scores with those of ``(β, b)`` on all rows.
 
-    A subclass that transforms differently, or a column order other than the one fitted, must
-    not pass for the linear model we took it for; nor several classes, each against the rest, for a
-    softmax.
+    This catches subclasses that transform their input, other column orders than that of the fit,
+    and one-vs-rest models of several classes, which are not a softmax.
     """
     if not hasattr(model, "decision_function"):
         return

@@ -29,9 +29,9 @@ _SHARES = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
 class AuditRow:
     """One model at one radius.
 
-    ``flip_limit`` is the largest share of labels that may be flipped, ``ε/κ`` if one κ is for all;
-    ``flip_share`` is what the worst case for the log-loss really flips, the rest of its budget
-    going into moves.
+    ``flip_limit`` is the largest share of labels that may be flipped, ``ε/κ`` for a single κ.
+    ``flip_share`` is the share that the worst case for the log-loss flips; it spends the rest of
+    its budget on moves.
     """
 
     model: str
@@ -80,7 +80,7 @@ class ModelAudit:
         largest margins, where a wrong label costs most.  They are not suspects.
     most_surprising : tuple of AuditSample
         The samples whose labels surprise the model most, with the smallest margins.  Worth a
-        look by who wants to find wrong labels; the worst case does not touch them.
+        check if labels may be wrong; the worst case does not touch them.
     """
 
     name: str
@@ -95,13 +95,13 @@ class ModelAudit:
 
 @dataclass(frozen=True, eq=False)
 class AuditOutcome:
-    """What an audit found; it keeps the samples, for what is computed only when it is asked for.
+    """The result of an audit; it keeps the samples, because some parts are computed on request.
 
-    ``ball`` names the model in whose ball all are measured; empty if each is in its own, and then
-    the same radius does not mean the same.  ``guarantees``, by model, are about the population of
-    rows that the models have not seen, if there were any.  ``decided``, by model, is the worst case
-    of the ``metric`` that people decide by, at each radius and last with its groups at the radius
-    of a fit.
+    ``ball`` names the model in whose ball all models are measured; it is empty if each model has
+    its own, where equal radii mean different things.  ``guarantees``, by model, are about the
+    population of rows that the models have not seen, if there were any.  ``decided``, by model, is
+    the worst case of the ``metric`` that people decide by, at each radius and last with its groups
+    at the radius of a fit.
     """
 
     kappa: StatedKappa
@@ -160,10 +160,11 @@ def audit_problems(
 
 @one_blas_thread
 def default_radii(audits: Iterable[Adversary]) -> tuple[float, ...]:
-    """Radii for who names none: shares of what matters to these models, and those they know.
+    """Default radii: shares of a typical distance, and the radii that models were fitted for.
 
-    What matters is κ or, if smaller, the mean distance of samples predicted right from the
-    boundary; of several models that of the sturdiest, so that others are seen to break on the way.
+    The typical distance is κ or, if smaller, the mean distance of samples predicted right from the
+    decision boundary.  Of several models, the largest mean distance is used, so that the curves
+    show where the other models break.
     """
     audits, distances = list(audits), []
     for audit in audits:
@@ -180,7 +181,7 @@ def default_radii(audits: Iterable[Adversary]) -> tuple[float, ...]:
 
 
 def own_radius(audits: Iterable[Adversary], radii: Sequence[float]) -> float:
-    """The radius that a model was fitted for, the last of several; else one of the larger ones."""
+    """The radius of the last model that was fitted for one; otherwise one of the larger radii."""
     fits = [audit.measured.fit for audit in audits]
     fitted = [fit.epsilon_ for fit in fits if fit is not None and fit.epsilon_ > 0.0]
     return fitted[-1] if fitted else radii[(2 * len(radii)) // 3]

@@ -1,23 +1,25 @@
 """The adversary's breakpoints, and everything that is built from them.
 
-For a fixed model, what the adversary gets of sample i at the price λ is convex, piecewise linear:
+For a fixed model, the gain of the adversary on sample i at the price λ is convex and piecewise
+linear in λ:
 
     R_i(λ)  =  loss_i  +  Σ over the sample's breakpoints e of  (gain_e - λ cost_e)_+
 
-Each breakpoint takes the sample from one piece to the next: another label, moved items.  It pays
-from the ``rate = gain / cost`` downwards, and rates fall along a sample.  So the adversary solves a
-fractional knapsack: it takes breakpoints in the order of their rates, each for the whole mass of
-its sample, until ε is spent; what is left goes into moves without end, at the slope
-``L = ‖β/c‖_*``.  The worst-case loss is therefore a concave, piecewise linear function of the
-radius, and one sort gives all of it, the worst-case distribution, and what each part of it costs.
+Each breakpoint takes the sample from one piece to the next: another label, or one more moved item.
+It pays off at prices below its ``rate = gain / cost``, and rates fall along a sample.  So the
+adversary solves a fractional knapsack problem: it takes breakpoints in the order of their rates,
+each for the whole mass of its sample, until ε is spent.  The rest of ε goes into unbounded moves,
+which gain ``L = ‖β/c‖_*`` per unit of cost.  The worst-case loss is therefore a concave, piecewise
+linear function of the radius.  One sort gives this function, the worst-case distribution, and the
+cost of each part of it.
 
 Flips of labels are one breakpoint per sample, ``(u/κ, κ, u)``; domains give several
 (:mod:`drlogit.problem.domain_loss`), and so do several classes, the upper hull of the lines
-``s_y - s_k - κ(k) λ``: :meth:`Breakpoints.in_order` takes whatever a model of the samples lists.
+``s_y - s_k - κ(k) λ``.
 
-So is every other number that has finitely many values per sample, such as the cost of a decision:
-each value is an option with a cost and a gain, and the edges of the upper hull of the options are
-the breakpoints (:meth:`Breakpoints.of_hulls`).
+Every other metric with finitely many values per sample, such as the cost of a decision, has the
+same form: each value is an option with a cost and a gain, and the edges of the upper hull of the
+options are the breakpoints (:meth:`Breakpoints.of_hulls`).
 """
 
 from __future__ import annotations
@@ -59,8 +61,8 @@ class Breakpoints(NamedTuple):
     """The breakpoints of all samples in knapsack order: falling rates.
 
     ``before`` and ``after`` are the pieces between which a breakpoint lies: 0 is the sample as it
-    is, and a negative piece has another label than the sample's own.  What else a number means is
-    known to who made it.
+    is, and a negative piece has another label than the sample's own.  The rest of the numbering is
+    up to the code that creates the breakpoints.
     """
 
     sample: IndexArray
@@ -72,7 +74,7 @@ class Breakpoints(NamedTuple):
 
     @classmethod
     def in_order(cls, *columns: Any) -> Breakpoints:
-        """In knapsack order; given so that each sample's are in the order in which it goes on."""
+        """Sorted into knapsack order; those of one sample must come with falling rates."""
         found = cls(*columns)
         return found._at(np.argsort(-found.rate, kind="stable"))
 
@@ -110,7 +112,7 @@ class Breakpoints(NamedTuple):
 
     @classmethod
     def joined(cls, parts: Iterable[Breakpoints]) -> Breakpoints:
-        """Those of several lots of samples in knapsack order."""
+        """The breakpoints of several sets of samples, in knapsack order."""
         none, no = np.empty(0, dtype=np.intp), np.empty(0)
         return cls.in_order(
             *map(np.concatenate, zip((none, no, no, no, none, none), *parts, strict=True))
@@ -121,12 +123,12 @@ class Breakpoints(NamedTuple):
         return Breakpoints(*(column[places] for column in columns))
 
     def price(self, weights: FloatArray, budget: float) -> float:
-        """The rate at which a budget is spent, 0 if it pays for all."""
+        """The rate of the breakpoint at which a budget ends; 0 if it pays for all of them."""
         beyond = np.flatnonzero(np.cumsum(self.masses(weights)) > budget)
         return float(self.rate[beyond[0]]) if beyond.size else 0.0
 
     def masses(self, weights: FloatArray) -> FloatArray:
-        """What each breakpoint costs in all."""
+        """The cost of each breakpoint for the whole mass of its sample."""
         return np.asarray(weights[self.sample] * self.cost)
 
     def flipped(self) -> FloatArray:
@@ -134,28 +136,28 @@ class Breakpoints(NamedTuple):
         return (self.after < 0).astype(np.float64) - (self.before < 0)
 
     def begun(self, weights: FloatArray, budget: float) -> Breakpoints:
-        """Those that a budget pays for, the last in part."""
+        """The breakpoints that a budget pays for, the last one possibly in part."""
         masses = self.masses(weights)
         return self._at(np.flatnonzero(np.cumsum(masses) - masses < budget))
 
     def curve(
         self, weights: FloatArray, values: FloatArray, start: float = 0.0, slope: float = 0.0
     ) -> Curve:
-        """Sums over what each radius pays for, of ``values`` per breakpoint and unit of mass."""
+        """Sums of ``values`` per unit of mass over the breakpoints that each radius pays for."""
         total = np.append(0.0, np.cumsum(weights[self.sample] * values))
         return Curve(np.append(0.0, np.cumsum(self.masses(weights))), start + total, slope)
 
     def flipped_first(self, weights: FloatArray) -> tuple[IndexArray, FloatArray]:
-        """Samples whose label is flipped, in that order, and radii at which the whole of it is."""
+        """Samples in the order in which labels are flipped, and radii that flip them fully."""
         some = (self.flipped() > 0.0) & (weights[self.sample] > 0.0)
         return self.sample[some], np.cumsum(self.masses(weights))[some]
 
     def pieces(
         self, weights: FloatArray, budget: float
     ) -> tuple[IndexArray, IndexArray, FloatArray, float]:
-        """Where a budget takes the mass of the samples, and what it leaves.
+        """Where a budget takes the mass of the samples: sample, piece and mass of each part.
 
-        Samples in their order, the piece and the mass of each part.
+        The unspent part of the budget comes last.
         """
         masses = self.masses(weights)
         total = np.append(0.0, np.cumsum(masses))
@@ -184,10 +186,10 @@ class Breakpoints(NamedTuple):
 
 
 class Hulls(NamedTuple):
-    """A number of each sample, and what the adversary can make of it.
+    """A metric of each sample, and how the adversary can raise it.
 
-    ``start`` is what the numbers are at no cost, the edges are those of all samples' hulls, and
-    ``slope`` is what moves without end gain per cost.
+    ``start`` has the values at no cost, ``edges`` has the edges of the hulls of all samples, and
+    ``slope`` is the gain of unbounded moves per unit of cost.
     """
 
     start: FloatArray
@@ -201,7 +203,7 @@ class Hulls(NamedTuple):
         return self.edges.curve(weights, self.edges.gain, start, self.slope)
 
     def at_price(self, price: float) -> tuple[FloatArray, FloatArray]:
-        """What the adversary gets of each sample at a price, and what it pays for it."""
+        """The value of each sample to the adversary at a price, and the cost of reaching it."""
         edges, size = self.edges, self.start.size
         taken = edges.gain > price * edges.cost
         sample, cost, gain = edges.sample[taken], edges.cost[taken], edges.gain[taken]
@@ -209,7 +211,7 @@ class Hulls(NamedTuple):
         return most, np.asarray(np.bincount(sample, cost, minlength=size), dtype=np.float64)
 
     def other_curve(self, weights: FloatArray, table: FloatArray) -> Curve:
-        """The mean of another table of labels and decisions, while this one is made the largest."""
+        """The mean of another table, under the distributions that make this one largest."""
         assert self.begins is not None
         edges, values = self.edges, table.ravel()
         before = np.where(edges.before > 0, edges.before - 1, self.begins[edges.sample])

@@ -1,13 +1,13 @@
-"""What it costs to move samples until a class has the largest of several scores.
+"""The cost of moving samples until a given class has the largest of several scores.
 
 The score of class d must pass those of all others: ``(B_j - B_d)·δ ≤ -g_j`` with the gaps
 ``g_j = s_j - s_d``.  By duality the least cost of such a move is
 
     max { Σ μ_j g_j :  μ ≥ 0,  ‖Σ μ_j (B_d - B_j)/c‖_* ≤ 1 },
 
-over a set that is the same for all samples.  One class at a time gives ``g_j / ‖(B_d - B_j)/c‖_*``,
-two at a time the vertices of a polygon or, in ℓ2, a quadratic form.  That is all for three classes;
-for more it is a bound from below.
+over a set that is the same for all samples.  A single nonzero ``μ_j`` gives the bound
+``g_j / ‖(B_d - B_j)/c‖_*``.  Two of them give the vertices of a polygon or, in ℓ2, a quadratic
+form.  This is exact for three classes, and a lower bound for more.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def reach_of_classes(
 
 
 def lengths(gaps: FloatArray, rate: float) -> FloatArray:
-    """How far scores have to move, at a rate per unit of transport; 0 without a gap."""
+    """The cost of closing gaps between scores at a rate per unit of transport."""
     gaps = np.maximum(gaps, 0.0)
     if rate == 0.0:
         return np.where(gaps > 0.0, np.inf, 0.0)

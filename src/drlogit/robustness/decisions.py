@@ -1,19 +1,19 @@
-"""Labels and decisions of samples, and what it costs the adversary to change them.
+"""Labels and decisions of samples, and the adversary's cost of changing them.
 
 A decision at a threshold τ, or for the class with the largest score, depends on a sample only
 through its scores.  So a sample has an option for each pair of a label k and a decision d:
 
-    cost(k, d)  =  κ(y, k)  +  what it costs to bring the score into the region of d,
+    cost(k, d)  =  κ(y, k)  +  cost of moving the score into the region of d,
 
-and a table ``values[k, d]`` says what the option counts for: 1 for an error, what a decision costs,
-the benefit of a true positive.  At the price γ the adversary gets of a sample
+and a table ``values[k, d]`` has the value of the option: 1 for an error, the cost of a decision, or
+the benefit of a true positive.  At the price γ a sample is worth to the adversary
 
     R(γ)  =  max over k, d of  values[k, d] - γ cost(k, d),
 
 and the largest mean over the ball is ``min over γ of  γε + Σ w_i R_i(γ)`` (strong duality; Kuhn,
 Mohajerin Esfahani, Nguyen and Shafieezadeh-Abadeh 2019).  The upper hulls of the options give it
-for every radius at once (:mod:`.breakpoints`).  On the border of two regions both decisions are
-free: the bounds hold whatever the model does there.
+for every radius at once (:mod:`.breakpoints`).  On the border of two regions the adversary may
+choose either decision, so the bounds hold whatever the model decides there.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ import numpy as np
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from .breakpoints import Breakpoints, Hulls
 
-#: Samples that are looked at together: their numbers stay in the processor's cache.
+#: Samples are processed in lots of this size, whose numbers fit into the processor's cache.
 _LOT = 16384
 
 
 @dataclass(frozen=True, eq=False)
 class Decisions:
-    """Decisions about samples; a column for each sample."""
+    """Labels, decisions and costs; arrays have a column for each sample."""
 
     label: IndexArray
     decided: IndexArray  # as things are
@@ -46,13 +46,13 @@ class Decisions:
         return len(self.reach)
 
     def values(self, table: FloatArray) -> FloatArray:
-        """What the samples count for as they are."""
+        """The values of the samples as they are."""
         return np.asarray(table[self.label, self.decided])
 
     def hulls(self, table: FloatArray) -> Hulls:
-        """What the adversary can make of the samples.
+        """The hulls of the options of all samples.
 
-        Piece ``1 + k·D + d`` is the option of the label k and the decision d.
+        Piece ``1 + k·D + d`` is the option of label k and decision d.
         """
         start, found = self.values(table), []
         begins = self._state.copy()
@@ -62,7 +62,7 @@ class Decisions:
                 some = members[first : first + _LOT]
                 costs = self.label_costs[np.ix_(k, some)] + self.reach[np.ix_(d, some)]
                 gains = np.broadcast_to((table.ravel()[pays] - value)[:, None], costs.shape)
-                # On a border the best of the free options is where a sample begins.
+                # A sample on a border starts at the best of its free options.
                 free = np.where(costs == 0.0, gains, 0.0)
                 if free.any():
                     gained = free.max(axis=0)
@@ -87,7 +87,7 @@ class Decisions:
         return best
 
     def cost_to_enter(self, options: BoolArray) -> float:
-        """What it costs to bring all samples to some of the options, each to the cheapest."""
+        """The cost of bringing every sample to the cheapest of these options."""
         cheapest = np.full(self.label.size, np.inf)
         for k, d in np.argwhere(options):
             np.minimum(cheapest, self.label_costs[k] + self.reach[d], out=cheapest)
@@ -95,13 +95,13 @@ class Decisions:
         return float(self.weights[some] @ cheapest[some])
 
     def total_cost(self, options: IndexArray, weights: FloatArray) -> float:
-        """What it costs to bring samples of these weights to these options."""
+        """The cost of bringing samples of these weights to these options."""
         moved = np.flatnonzero((options != self._state) & (weights > 0.0))
         k, d = np.divmod(options[moved], self.n_decisions)
         return float(weights[moved] @ (self.label_costs[k, moved] + self.reach[d, moved]))
 
     def _changes(self, table: FloatArray) -> Iterator[tuple[float, IndexArray, IndexArray]]:
-        """What samples of one label and decision count for, options that are more, the samples."""
+        """For each label and decision: the value, the options of larger value, and the samples."""
         for members in self._members:
             value = float(table.ravel()[self._state[members[0]]])
             pays = np.flatnonzero(table > value)
@@ -110,19 +110,19 @@ class Decisions:
 
     @cached_property
     def _state(self) -> IndexArray:
-        """The option that each sample is at."""
+        """The option of each sample as it is."""
         return np.asarray(self.label * self.n_decisions + self.decided)
 
     @cached_property
     def _members(self) -> list[IndexArray]:
-        """Samples that weigh something, by where they are."""
+        """Samples of positive weight, grouped by label and decision."""
         size = len(self.label_costs) * self.n_decisions
         heavy = self.weights > 0.0
         lots = (np.flatnonzero((self._state == here) & heavy) for here in range(size))
         return [members for members in lots if members.size]
 
     def some(self, samples: IndexArray) -> Decisions:
-        """The same about some samples."""
+        """The same for some of the samples."""
         return Decisions(
             self.label[samples], self.decided[samples], self.label_costs[:, samples],
             self.reach[:, samples], self.weights[samples],

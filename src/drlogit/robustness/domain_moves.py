@@ -1,4 +1,4 @@
-"""What features with domains can do to the samples of two classes.
+"""Moves of features with domains, for models of two classes.
 
 The breakpoints of a sample are the edges of its envelope (:mod:`drlogit.problem.worst_moves`):
 piece k has the sample's k best items moved, piece ``-1 - k`` the k best of the other label, and
@@ -7,12 +7,12 @@ that label.
 The cheapest way across the decision boundary: a sample at margin ``u > 0`` needs moves that gain u
 in total.  Categories change altogether or not; bounded features move as far as needed, at a
 constant gain per cost up to their end; the others without end, at the rate ``‖β_U/c‖_*``.  For a
-given set of changed categories the rest is filled by rate, best first.  Of categories that cost the
-same, those with the largest gains are changed first, so there are only ``n + 1`` sets to try if all
-n of them cost the same, and the product of such numbers if costs differ.  An ordered category is
-tried at each level that gains more than all nearer ones.  Beyond :data:`_MOST_SETS` sets, costs
-that are next to each other count as the lower of them: what is found is then a bound from below,
-and a way across that is cheap, if not the cheapest.
+given set of changed categories, the rest is filled in the order of the rates, the largest first.
+Of categories that cost the same, those with the largest gains are changed first.  So there are only
+``n + 1`` sets to try if all n categories cost the same, and the product of such numbers if costs
+differ.  An ordered category is tried at each level that gains more than all nearer ones.  Beyond
+:data:`_MOST_SETS` sets, neighbouring costs are replaced by the lower one.  The result is then a
+lower bound of the cost, and a crossing that is cheap but maybe not the cheapest.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MOST_SETS = 2000
 
 
 class Crossing(NamedTuple):
-    """A way across for each sample: categories that change, and what is spent on the rest.
+    """A crossing of the boundary for each sample: changed categories, and costs of other moves.
 
     ``changed`` are the unordered groups that change, ``levels`` where the ordered ones go (-1: they
     stay).  ``bounded`` has a column for each bounded feature; ``further`` goes into moves without
@@ -106,9 +106,9 @@ class LevelOptions(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class DomainMoves:
-    """What a model, its intercept last, makes of samples and their domains.
+    """Samples with domains and the coefficients of a model, the intercept last.
 
-    ``sensitivity`` is what a unit of transport gains with features that have no domain.
+    ``sensitivity`` is the gain per unit of transport by features without a domain.
     """
 
     rows: Rows
@@ -127,7 +127,7 @@ class DomainMoves:
         return Weighed.by(self.domains, self.coefficients)
 
     def breakpoints(self, scores: FloatArray, signs: FloatArray, flips: FloatArray) -> Breakpoints:
-        """Those of all samples with these labels, which cost ``flips`` to change."""
+        """Breakpoints of all samples; ``flips`` are the costs of other labels than ``signs``."""
         flips = np.ascontiguousarray(flips)
         found = envelopes(scores.copy(), signs, flips, self.sensitivity, self.items, self.weighed)
         own, rate, cost, after = found.own, found.rate, found.cost, found.moves.astype(np.intp)
@@ -136,14 +136,14 @@ class DomainMoves:
         return Breakpoints.in_order(own, rate, cost, rate * cost, before, after)
 
     def changed_features(self, sample: IndexArray, sign: FloatArray, piece: IndexArray) -> Any:
-        """What pieces of samples, with labels ``sign``, change in the features; a sparse matrix."""
+        """The changes of features in pieces of samples with labels ``sign``, as a sparse matrix."""
         return changes(
             sample, sign, np.where(piece < 0, -1 - piece, piece), self.items, self.weighed,
             self.domains, self.weighed.beta.size - 1,
         )  # fmt: skip
 
     def item_costs(self, changed: Any) -> Any:
-        """What changes cost: a group once or by distance, bounded features by how far."""
+        """The cost of changes, with a column for each category and each bounded feature."""
         domains, n = self.domains, self.domains.n_unordered
         columns = np.concatenate([*domains.groups, np.empty(0, dtype=np.intp)]).astype(np.intp)
         ones = np.ones(columns.size), (columns, domains.group_of)
@@ -187,7 +187,7 @@ class DomainMoves:
 
     @property
     def exact_crossings(self) -> bool:
-        """Whether all sets that can be best are tried."""
+        """Whether all sets that can be best are tried, so that costs are exact."""
         counted, options = self._tried
         same = all((each.counted == each.cost).all() for each in options)
         return same and bool((counted == self.domains.group_costs[: counted.size]).all())
@@ -195,16 +195,16 @@ class DomainMoves:
     def crossing_costs(
         self, gap: FloatArray, signs: FloatArray, attained: bool = False
     ) -> FloatArray:
-        """Least cost of moves that gain ``gap``, or a bound from below; flips apart.
+        """Least cost of moves that gain ``gap``, or a lower bound; flips are not counted.
 
-        Samples are to leave the side of the labels ``signs``.  ``attained`` asks for the cost of a
-        way that was found, which is not below the least.
+        Samples leave the side of the labels ``signs``.  With ``attained``, the costs are those of
+        crossings that were found, which are never below the least cost.
         """
         crossing = self.cheapest(np.arange(gap.size), gap, signs)
         return crossing.cost if attained else crossing.least
 
     def cheapest(self, index: IndexArray, gap: FloatArray, signs: FloatArray) -> Crossing:
-        """The cheapest way for samples to gain ``gap``, or a cheap one if not all are tried."""
+        """The cheapest crossing that gains ``gap``, or a cheap one if not all sets are tried."""
         items = self.items.picked(index)
         found = reach(signs, items, self.weighed)
         need, (costs, options) = np.maximum(gap, 0.0), self._tried
@@ -246,7 +246,7 @@ class DomainMoves:
     def moves_across(
         self, index: IndexArray, gap: FloatArray, signs: FloatArray
     ) -> tuple[Crossing, FloatArray]:
-        """The cheapest way for samples to gain ``gap``, and its moves of features with domains."""
+        """The cheapest crossing that gains ``gap``, and its moves of features with domains."""
         crossing, domains = self.cheapest(index, gap, signs), self.domains
         moves = np.zeros((index.size, self.weighed.beta.size - 1))
         adverse = signs[:, None] * np.sign(self.coefficients[domains.bounded])

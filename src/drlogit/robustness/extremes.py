@@ -2,15 +2,13 @@
 
 The largest mean of f is ``sup { E_Q f : W(Q, P) ≤ ε } = min over γ ≥ 0 of  γε + Σ w_i R_i(γ)``.
 Where f has finitely many values per sample, one sort gives it for every ε
-(:class:`.breakpoints.Hulls`).  A smooth f needs a search over γ.  There ``ε - Σ w_i c_i(γ)`` is
-a slope, with the costs ``c_i`` of what attains R, and two tangents bound the minimum from below.
+(:class:`.breakpoints.Hulls`).  A smooth f needs a search over γ: the slope of the dual function is
+``ε - Σ w_i c_i(γ)``, where ``c_i`` is the cost of the option that attains ``R_i``, and two tangents
+bound the minimum from below.  Ratios are in :mod:`.ratios`.
 
-Ratios ``E[a] / E[b]`` take Dinkelbach's method (1967, Management Science 13): the largest ratio θ
-is the root of ``sup E_Q[a - θ b]``, and Newton's steps from the ratio of the samples as they are
-reach it from one side, each by a supremum as above.
-
-Differences between two groups of samples are means, too, of ``f/p`` in one group and ``-f/p`` in
-the other.  A difference of ratios is one over the part of the budget that each group gets.
+The difference of a mean between two groups of shares p and q is itself a mean: of ``f/p`` in one
+group and of ``-f/q`` in the other.  For a difference of ratios, the budget is shared between the
+groups in the best way.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ from .metrics import Metric
 from .ratios import Ratio, largest_gap
 from .smooth_metrics import Smooth, smooth
 
-#: With more samples, ratios are computed on those that are cheap to change, and checked on all.
+#: With more samples than this, those that stay where they are are found first and set aside.
 _ALL_AT_ONCE = 50_000
 
 
@@ -48,7 +46,7 @@ class Extremes:
 
     @cached_property
     def _audit(self) -> Adversary:
-        """Smooth functions take features with domains as numbers: a larger ball."""
+        """The audit; for smooth metrics with domains as numbers, which is a larger ball."""
         audit, metric = self.audit, self.metric
         if metric.table is not None or audit.domain_moves is None:
             return audit
@@ -67,7 +65,7 @@ class Extremes:
         return Ratio(self.decisions, metric.table, metric.below)
 
     def is_exact(self, sign: float) -> bool:
-        """Whether an end is attained in the limit, and not a little beyond what is."""
+        """Whether an end is attained in the limit; otherwise it is a bound."""
         audit, metric = self.audit, self.metric
         if metric.name == "log_loss" and sign > 0.0:
             return audit.as_given
@@ -99,7 +97,7 @@ class Extremes:
 
     @one_blas_thread
     def end(self, sign: float, epsilon: float, weights: FloatArray | None = None) -> float:
-        """The largest value (sign 1) or the least (-1); ``weights`` are others that sum to one."""
+        """The largest value (sign 1) or the least (-1); other ``weights`` must sum to one."""
         w, metric = self.audit.weights if weights is None else weights, self.metric
         if metric.below is not None:
             return self._ratio.end(sign, epsilon, w, self.nominal(w))
@@ -112,18 +110,18 @@ class Extremes:
         return value
 
     def price(self, sign: float, epsilon: float) -> float:
-        """The price γ of a mean at a radius: what the last of the budget gains per cost."""
+        """The price γ of a mean at a radius: the gain per cost at the end of the budget."""
         return self.price_of(self.part(sign), self.audit.weights, epsilon)
 
     @staticmethod
     def price_of(part: Hulls | Smooth, weights: FloatArray, epsilon: float) -> float:
-        """The same for what the adversary can make of each sample, and other weights."""
+        """The same for given options of the adversary, and other weights."""
         if isinstance(part, Smooth):
             return _least_dual(part, weights, epsilon)[1]
         return max(part.edges.price(weights, epsilon), part.slope)
 
     def part(self, sign: float, theta: float = 0.0) -> Hulls | Smooth:
-        """What the adversary can make of each sample; of a ratio, of ``a - θ b``."""
+        """The adversary's options for each sample; for a ratio, those of ``a - θ b``."""
         metric = self.metric
         if metric.table is not None:
             return self.decisions.hulls(sign * metric.less(theta))
@@ -157,9 +155,10 @@ class Extremes:
         return radius if price >= 1e-200 else math.inf
 
     def gap(self, epsilon: float, one: FloatArray, other: FloatArray) -> float:
-        """The most by which the metric of one group can exceed that of another.
+        """The largest amount by which the metric of one group can exceed that of another.
 
-        ``one`` and ``other`` are the weights of their samples among all; the budget is of all.
+        ``one`` and ``other`` are the weights of the two groups among all samples; the radius is
+        that of the ball around all samples.
         """
         if self.metric.below is not None:
             return largest_gap(
@@ -192,7 +191,7 @@ def _sums(part: Hulls | Smooth, weights: FloatArray, price: float) -> tuple[floa
 
 
 def _few(weights: FloatArray) -> tuple[IndexArray, FloatArray]:
-    """Samples that stand for all where a rough answer will do, and their weights."""
+    """A part of the samples that gives a rough answer, and their weights."""
     some = np.flatnonzero(weights > 0.0)
     some = some[:: max(some.size // 20_000, 1)]
     return some, weights[some] * float(weights.sum() / weights[some].sum())
@@ -205,7 +204,7 @@ def _least_dual(part: Smooth, weights: FloatArray, epsilon: float) -> tuple[floa
         return float(weights @ part.values[own, np.arange(weights.size)]), 1e300
     floor = staying = 0.0
     if weights.size > _ALL_AT_ONCE:
-        # What stays where it is at some price stays there at every higher one.
+        # Samples that stay at some price also stay at every higher price.
         few, w = _few(weights)
         floor = 0.7 * least_dual(lambda price: _sums(part.some(few), w, price), epsilon)[1]
         most, cost = part.at_price(floor)

@@ -1,12 +1,12 @@
-"""Which features carry the risk: where the worst case spends its budget, what holding one saves.
+"""Which features carry the risk.
 
 At a radius ε the worst case for the log-loss spends ε on flips of labels and on changes of
-features; so much goes into each.  A move of several features together, as in ℓ2 and ℓ∞ transport,
-counts for each by its part in what the move gains, ``β_j δ_j / ‖β/c‖_*``.  What nothing can be
-bought for stays unspent.  The parts add up to ε.
+features.  A joint move of several features, as in ℓ2 and ℓ∞ transport, is attributed to each
+feature by its share of the gain, ``β_j δ_j / ‖β/c‖_*``.  Where no change raises the loss, a part of
+ε stays unspent.  The parts add up to ε.
 
-The other answer is the worst-case loss if a feature could not move at all: how much of the damage
-another way round would do as well.
+A second answer is the worst-case loss with one feature immovable: it shows how much of the damage
+other features could do instead.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _parts(audit: Adversary, radii: FloatArray) -> tuple[FloatArray, FloatArray,
 
 
 def _paid(audit: Adversary, moves: DomainMoves, sample: IndexArray, piece: IndexArray) -> Any:
-    """What samples have paid for each feature at a piece of theirs."""
+    """The cost of each feature in pieces of samples."""
     signs = np.where(audit.label_of(sample, piece) > 0, 1.0, -1.0)
     changed, domains = moves.changed_features(sample, signs, piece), moves.domains
     owner = np.empty(audit.problem.costs.size, dtype=np.intp)
@@ -81,7 +81,7 @@ def _paid(audit: Adversary, moves: DomainMoves, sample: IndexArray, piece: Index
 
 
 def allowed_at(audit: Adversary, radii: FloatArray) -> list[list[str]]:
-    """What each radius allows to be wrong, in sentences."""
+    """What each radius allows to be wrong, in words."""
     costs = audit.measured.costs
     spread = audit.problem.rows.column_deviations[: costs.size]
     columns = [

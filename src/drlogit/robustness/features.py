@@ -1,4 +1,4 @@
-"""The columns of a matrix as the features that people know: names, levels, and units.
+"""The columns of a matrix as features of a table: names, levels and units.
 
 A category has several columns of the matrix, a number one, which may be scaled and shifted:
 ``column = scale · value + shift``.
@@ -56,12 +56,12 @@ class Feature:
 
 
 def labels_of(names: Sequence[Any] | None, n_columns: int) -> list[str]:
-    """What columns are called, with names or without."""
+    """The names of columns, or x0, x1, … without names."""
     return [f"x{j}" for j in range(n_columns)] if names is None else [str(name) for name in names]
 
 
 def columns_of_encoding(encoding: Encoding) -> list[Column]:
-    """The columns that one of our models makes of a table."""
+    """The columns into which one of our models encodes a table."""
     return [
         Column(j, str(column.name))
         if level is None
@@ -123,7 +123,7 @@ def costs_by_feature(
 ) -> FloatArray:
     """Costs for the columns of a matrix, stated for numbers, for categories and by name.
 
-    Those by name are of a unit of the feature's own, not of the matrix.
+    Costs by name are per unit of the feature, not of the column of the matrix.
     """
     costs = np.empty(deviations.size)
     names = [feature.name for feature in features]

@@ -22,10 +22,10 @@ _NAMED = 4
 
 
 def fragile_samples(audit: Adversary, n_listed: int) -> list[dict[str, Any]]:
-    """The samples that take least to break, of those that something can break, by position.
+    """The samples whose predictions are cheapest to break, by position.
 
-    ``probability`` is that of their label, and ``cheapest`` is whether nothing costs less than what
-    breaks the prediction; ``n_changed`` features change, of which ``changes`` names the first.
+    ``probability`` is that of the label, and ``cheapest`` says whether no cheaper change breaks the
+    prediction.  ``n_changed`` features change, and ``changes`` names the first of them.
     """
     least = audit.costs_to_break
     some = np.flatnonzero((audit.u > 0.0) & (audit.weights > 0.0) & np.isfinite(least))
@@ -39,7 +39,7 @@ def fragile_samples(audit: Adversary, n_listed: int) -> list[dict[str, Any]]:
     for k, label in enumerate(audit.observed(index)):
         by_feature = np.array([gains[k, feature.columns].sum() for feature in audit.features])
         order = np.argsort(-by_feature, kind="stable")
-        # Below is what rounding leaves of a move that ended elsewhere.
+        # Smaller gains are rounding errors.
         order = order[by_feature[order] > 1e-9 * gains[k].sum()]
         found.append(
             {
@@ -69,7 +69,7 @@ def _cheapest(audit: Adversary, index: IndexArray) -> tuple[FloatArray, FloatArr
 
 
 def _in_words(feature: Feature, before: FloatArray, after: FloatArray) -> str:
-    """One feature of a sample before and after, as the table would show it."""
+    """The value of one feature before and after, in the terms of the table."""
     here, there = before[feature.columns], after[feature.columns]
     if feature.levels is not None:
         known = [*feature.levels, feature.otherwise]
@@ -80,7 +80,7 @@ def _in_words(feature: Feature, before: FloatArray, after: FloatArray) -> str:
 
 
 def _told_apart(*numbers: float) -> list[str]:
-    """Different numbers with as few digits as tell them apart, and no powers of ten."""
+    """Numbers with as few digits as distinguish them, without powers of ten."""
     for digits in range(4, 17):
         texts = [np.format_float_positional(x, digits, fractional=False, trim="-") for x in numbers]
         if texts[0] != texts[1]:

@@ -1,9 +1,8 @@
 """Any fitted linear classifier as ``(coef, intercept)`` in the units of the data it is given.
 
-What comes after a fit (worst case, misclassification, audit) asks of a model only its scores
-``coef x + intercept`` and which labels they mean.  :func:`as_linear` finds both: in our own
-estimators and a :class:`~drlogit.Result`, in scikit-learn's linear classifiers, and in searches
-over them; of a pipeline in its last step.
+Audits need only the scores ``coef x + intercept`` of a model and the labels that they stand for.
+:func:`as_linear` finds both in our own estimators, in a :class:`~drlogit.Result`, in scikit-learn's
+linear classifiers and in searches over them.  For a pipeline it looks at the last step.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ from ..rows.checks import as_numbers, check_label_column, check_labels
 
 @dataclass(frozen=True, eq=False)
 class LinearModel:
-    """Scores ``coef x + intercept``: one of two classes, or of a softmax one for each class.
+    """Scores ``coef x + intercept``: one score for two classes, one for each class of a softmax.
 
-    ``classes`` are the labels, of two those of negative and positive scores; None if only the data
-    can tell, and then they are in the order in which they sort.
+    ``classes`` are the labels.  The first of two has negative scores, the second positive ones.
+    None means that the labels of the data, in sorted order, are the classes.
     """
 
     coef: FloatArray
@@ -40,7 +39,7 @@ class LinearModel:
 
 
 def as_linear(model: Any) -> LinearModel:
-    """The linear model in ``model``, or ``ValueError`` if there is none to be found.
+    """The linear model in ``model``; ``ValueError`` if there is none.
 
     Parameters
     ----------
@@ -63,13 +62,13 @@ def as_linear(model: Any) -> LinearModel:
 
 
 def last_step(model: Any) -> Any:
-    """The classifier itself, in pipelines and searches."""
+    """The classifier at the end of pipelines and searches."""
     found = without_searches(model)
     return without_searches(found.steps[-1][1]) if hasattr(found, "steps") else found
 
 
 def without_searches(model: Any) -> Any:
-    """The estimator that a search ended with."""
+    """The best estimator of a search, or the model itself."""
     if hasattr(model, "fit"):
         check_is_fitted(model)
     while hasattr(model, "best_estimator_"):
@@ -78,7 +77,7 @@ def without_searches(model: Any) -> Any:
 
 
 def codes_of(linear: LinearModel, y: Any, n_samples: int) -> tuple[IndexArray, tuple[Any, ...]]:
-    """Labels as positions among the classes, those of the model if it knows them."""
+    """Labels as positions among the classes of the model, or else of the data."""
     labels = check_label_column(y, n_samples)
     if linear.classes is None and not linear.several:
         check_labels(y, n_samples)  # two kinds, or it says so
@@ -95,18 +94,18 @@ def codes_of(linear: LinearModel, y: Any, n_samples: int) -> tuple[IndexArray, t
 def _of_classifier(model: Any) -> LinearModel:
     name, classes = type(model).__name__, getattr(model, "classes_", None)
     if is_regressor(model):
-        raise ValueError(f"{name} predicts numbers, not labels: a linear classifier is wanted")
+        raise ValueError(f"{name} predicts numbers, not labels: only classifiers can be audited")
     if not hasattr(model, "coef_"):
         raise ValueError(
-            f"{name} has no coef_: a linear classifier is wanted, or of one class against the rest "
-            "estimators_[k], labels y == classes_[k]"
+            f"{name} has no coef_: only linear models can be audited. Of one-vs-rest classifiers, "
+            "audit estimators_[k] with the labels y == classes_[k]"
         )
     labels = None if classes is None else tuple(np.asarray(classes).tolist())
     return _checked(model.coef_, getattr(model, "intercept_", 0.0), labels, f"_ of {name}")
 
 
 def _checked(coef: Any, intercept: Any, labels: tuple[Any, ...] | None, of: str) -> LinearModel:
-    """Numbers of the shapes that they must have."""
+    """The model, after its numbers and their shapes were checked."""
     values, offsets = (
         as_numbers(given.toarray() if sp.issparse(given) else given, f"{name}{of}")
         for given, name in ((coef, "coef"), (intercept, "intercept"))

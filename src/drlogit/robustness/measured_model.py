@@ -35,11 +35,11 @@ _GIVEN = "in the units of X as given"
 class MeasuredModel:
     """A linear model and samples in the space where distance is measured.
 
-    ``fit`` is the model if it is ours.  ``costs``, ``categories`` and ``bounds`` are what is
-    measured with where nobody says otherwise; None for what is not known.  ``space`` says where in
-    words, and ``columns`` what is known of the columns besides their names, if anything.
-    ``positions`` are those of ordered categories, None for others.
-    ``bounds_from_rows``: the bounds were found in rows, so that others may lie beyond them.
+    ``fit`` is the model if it is ours.  ``costs``, ``categories`` and ``bounds`` are the defaults
+    of the ball; None where they are not known.  ``space`` describes the space in words, and
+    ``columns`` what is known of the columns besides their names.  ``bounds_from_rows``: the bounds
+    were found in rows, so that other rows may lie beyond them.  ``positions`` are the places of the
+    levels of ordered categories, None for other categories.
     """
 
     linear: LinearModel
@@ -58,14 +58,14 @@ class MeasuredModel:
 
     @cached_property
     def features(self) -> tuple[Feature, ...]:
-        """The columns as the features that people know."""
+        """The features of the table that the columns belong to."""
         labels = labels_of(self.names, self.linear.coef.shape[-1])
         known = self.columns or [Column(j, label) for j, label in enumerate(labels)]
         return features_of(known, labels, self.categories or (), self.positions)
 
 
 def own_fit(model: Any) -> RobustLinearClassifier | None:
-    """The model if it is ours, in pipelines and searches too."""
+    """Our own model inside pipelines and searches; None if it is not ours."""
     last = last_step(model) if hasattr(model, "fit") else None
     return last if isinstance(last, RobustLinearClassifier) else None
 
@@ -74,14 +74,15 @@ def radius_of_fit(model: Any) -> float:
     """The radius that a model of ours was fitted for."""
     fit = own_fit(model)
     if fit is None:
-        raise ValueError("this model has no radius of its own: say which with epsilon=")
+        raise ValueError("this model has no radius of its own: give one with epsilon=")
     return float(fit.epsilon_)
 
 
 def measure(model: Any, X: Any, space: str, categories: Any = None) -> MeasuredModel:
-    """The model and the samples in a space; ``ValueError`` if there is no way there.
+    """The model and the samples in a space; ``ValueError`` if the steps cannot be folded.
 
-    ``categories`` are what somebody says; where nobody does, one-hot columns of others' models are.
+    ``categories`` are those that a user states.  Without them, the one-hot columns of pipelines of
+    other packages are categories.
     """
     if space not in ("fitted", "given"):
         raise ValueError(f"space must be 'fitted' or 'given', got {space!r}")
@@ -110,7 +111,7 @@ def measure(model: Any, X: Any, space: str, categories: Any = None) -> MeasuredM
 def _through_steps(
     measured: MeasuredModel, pipeline: Any, steps: list[tuple[str, Any]], space: str
 ) -> MeasuredModel:
-    """The samples before the last step; or, in the space of X as given, the model before them."""
+    """The samples as the last step sees them; in the space of X, the model as X sees it."""
     linear, before, X = measured.linear, pipeline[:-1], measured.X
     width = linear.coef.shape[-1]
     n_inputs = getattr(steps[0][1], "n_features_in_", np.shape(X)[-1])
@@ -126,7 +127,7 @@ def _through_steps(
 
 
 def _names_after(steps: Any, Z: Any) -> list[Any] | None:
-    """Names of transformed columns, if the steps know them."""
+    """Names of transformed columns, if the steps have them."""
     named = column_names(Z)
     if named is None:
         try:
@@ -137,7 +138,7 @@ def _names_after(steps: Any, Z: Any) -> list[Any] | None:
 
 
 def _as_fitted(fit: RobustLinearClassifier, measured: MeasuredModel) -> MeasuredModel:
-    """Measured as our model was fitted."""
+    """Costs, categories and bounds of the fit of our model."""
     said = ", for labels as recorded (label_noise is for predictions)"
     measured = replace(
         measured, costs=fit.feature_costs_, categories=fit.categories_, bounds=fit.bounds_,
@@ -157,27 +158,27 @@ def _as_fitted(fit: RobustLinearClassifier, measured: MeasuredModel) -> Measured
 
 
 def where_measured(fit: RobustLinearClassifier) -> str:
-    """Where one of our models, on its own, measured distance, in words."""
+    """Where one of our models measures distance, in words."""
     stated = words_of(fit.feature_costs_, fit.categories_, fit.bounds_)
     return _GIVEN + with_the(stated, "of the fit")
 
 
 def words_of(costs: Any, categories: Any, bounds: Any) -> list[str]:
-    """Which of them are stated."""
+    """The names of those that are stated."""
     stated = {"feature costs": costs, "categories": categories, "bounds": bounds}
     return [word for word, value in stated.items() if value is not None]
 
 
 def with_the(words: Iterable[str], whose: str) -> str:
-    """What is measured with, to be said after where."""
+    """A clause that names whose costs, categories or bounds are used."""
     listed = " and ".join(words)
     return f", with the {listed} {whose}" if listed else ""
 
 
 def _with_one_hot(measured: MeasuredModel) -> MeasuredModel:
-    """One-hot columns as categories: zeros and ones again, whatever scaled them.
+    """One-hot columns as categories, with zeros and ones again if a step has scaled them.
 
-    The encoder says whether "none of these columns" is a category: a dropped level is.
+    The encoder tells whether "none of these columns" is a category, as for a dropped level.
     """
     groups = [
         [*group, None] if measured.columns[group[0]].with_none else group

@@ -130,10 +130,11 @@ def promise_of(
     parts: tuple[Subgroup, ...] = (),
     tried: int = 1,
     wanted: float | None = None,
+    finer: bool = True,
 ) -> MetricPromise:
     """The limit of a metric on all rows and on groups, as one of ``tried`` that hold together.
 
-    ``wanted`` is a limit of a ratio that is tested before finer ones.
+    ``wanted`` is a limit of a ratio that is tested before ``finer`` ones, if these are tested.
     """
     if metric.name == "log_loss":
         raise ValueError("the log-loss has no largest value: guarantee() without metric limits it")
@@ -146,7 +147,7 @@ def promise_of(
     for name, own in (("", rows.rest), *((f"{p.column} = {p.value}", p.members) for p in parts)):
         some = rows.rest[np.isin(rows.rest, own)]
         if metric.below is not None:
-            value = _ratio(priced, metric, some, alpha, wanted)
+            value = _ratio(priced, metric, some, alpha, wanted, finer=finer)
         else:
             limits = [side * sign * priced(side * sign).limit(some, alpha) for side in sides]
             value = max(limits, key=abs)
@@ -169,6 +170,8 @@ def _ratio(
     rows: IndexArray,
     alpha: float,
     wanted: float | None,
+    *,
+    finer: bool,
 ) -> float:
     """The last θ that passes, starting from the safe end; in large steps up to ``wanted``."""
     sign = metric.worst_sign
@@ -176,7 +179,8 @@ def _ratio(
     steps = promised - sign * np.arange(_STEP, 1.0, _STEP)
     if wanted is not None:
         before = [theta for theta in steps[9::10] if sign * theta > sign * wanted]
-        steps = np.array([*before, wanted, *steps[sign * steps < sign * wanted - 0.5 * _STEP]])
+        after = steps[sign * steps < sign * wanted - 0.5 * _STEP] if finer else []
+        steps = np.array([*before, wanted, *after])
     for theta in steps.tolist():
         if priced(sign, theta).limit(rows, alpha) > 0.0:
             break

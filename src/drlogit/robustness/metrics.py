@@ -1,9 +1,9 @@
-"""The numbers by which a model is judged, as functions of score and label.
+"""Metrics of a model, as functions of score and label.
 
-A metric of *decisions* is a table of what each pair of a label and a decision counts for, or the
-ratio of two such means: precision is ``E[true positive] / E[decided positive]``.  The others are
-smooth functions of the score: log-loss, Brier score, calibration in the large (mean probability
-less share of positives).
+A metric of *decisions* is the mean of a table with a value for each label and decision, or the
+ratio of two such means: precision is ``E[true positive] / E[decided positive]``.  The other metrics
+are smooth functions of the score: log-loss, Brier score, and calibration in the large (mean
+probability minus share of positives).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _RATIOS = {
     "npv": ([[1, 0], [0, 0]], [[1, 0], [1, 0]]),
 }
 
-#: Metrics that are better the larger they are.
+#: Metrics whose larger values are better.
 _BENEFITS = ("tpr", "precision", "npv", "net_benefit")
 
 SMOOTH = ("log_loss", "brier", "calibration")
@@ -50,7 +50,7 @@ class Metric:
         return -1.0 if self.name in _BENEFITS else 1.0
 
     def less(self, theta: float) -> FloatArray:
-        """The table, of a ratio ``a - θ b``."""
+        """The table of a mean, or ``a - θ b`` of a ratio ``E[a] / E[b]``."""
         assert self.table is not None
         return self.table if self.below is None else self.table - theta * self.below
 
@@ -81,7 +81,7 @@ class Metric:
 
 
 def metric_of(audit: Adversary, metric: Any, threshold: Any = 0.5) -> Metric:
-    """The metric that a user names, or ``ValueError``."""
+    """The metric that a user asks for; ``ValueError`` if there is none such."""
     several = len(audit.classes) > 2
     if isinstance(metric, Metric):
         return metric
@@ -139,7 +139,7 @@ def _thresholds(given: Any) -> tuple[float, ...]:
 def _table(
     given: Mapping[Any, Any], classes: tuple[Any, ...], cuts: tuple[float, ...] | None
 ) -> tuple[FloatArray, None, tuple[float, ...] | None]:
-    """What labels and decisions count for; decisions are labels, or ranges of scores."""
+    """The values by label and decision, where a decision is a label or a range of scores."""
     size = len(classes) if cuts is None else len(cuts) + 1
     by_label = {label: given[label] for label in classes if label in given}
     if by_label and len(by_label) == len(given):

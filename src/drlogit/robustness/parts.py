@@ -39,7 +39,7 @@ _REFERENCE = 0.2
 
 @dataclass(frozen=True)
 class PartsPromise:
-    """What the next part keeps, with a confidence.
+    """Limits for the next part, with a confidence.
 
     Attributes
     ----------
@@ -79,14 +79,14 @@ class PartsPromise:
 
 @dataclass(frozen=True, eq=False)
 class RadiusFromParts:
-    """Covering radii of past parts, and the radius that the next one keeps.
+    """Covering radii of past parts, and a radius for the next part.
 
     Attributes
     ----------
     radii, radii_error : array of shape (n_parts,)
         The covering radius of each part, for the loss and for the error.
     radius, radius_error : float
-        The radii that the next part keeps with the stated confidence.
+        With the stated confidence, the next part stays within these radii.
     confidence : float
     parts : tuple
         The parts, in the order of the radii.
@@ -117,7 +117,7 @@ class RadiusFromParts:
         )
 
     def promise(self, model: Any, X_ref: Any, y_ref: ArrayLike, X_new: Any = None) -> PartsPromise:
-        """Loss and error that the next part keeps.
+        """Limits of loss and error on the next part.
 
         Parameters
         ----------
@@ -233,7 +233,7 @@ def radius_from_parts(
 
 
 def _place(confidence: float, n_parts: int) -> int:
-    """Which of the sorted radii has the confidence; ``ValueError`` if there are too few parts."""
+    """The rank of the radius with this confidence; ``ValueError`` if there are too few parts."""
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}")
     place = math.ceil(confidence * (n_parts + 1) - 1e-9)
@@ -249,7 +249,7 @@ def _place(confidence: float, n_parts: int) -> int:
 def _fitted_without(
     estimator: Any, X: Any, labels: Any, others: IndexArray, rng: np.random.Generator
 ) -> tuple[Any, IndexArray]:
-    """A model of the other parts, and the rows of theirs that it has not seen."""
+    """A model fitted to most rows of the other parts, and the rows that it has not seen."""
     order = rng.permutation(others)
     cut = max(int(_REFERENCE * order.size), 1)
     kept, seen = np.sort(order[:cut]), np.sort(order[cut:])
@@ -285,7 +285,7 @@ def _curves(audit: Adversary, weights: FloatArray | None) -> tuple[Any, Any]:
 
 
 def _parameters(estimator: Any) -> dict[str, str]:
-    """What decides how an estimator is fitted."""
+    """The parameters that affect the fit of an estimator."""
     ignored = ("n_jobs", "verbose")
     given = estimator.get_params().items()
     return {name: repr(value) for name, value in given if name.rpartition("__")[2] not in ignored}

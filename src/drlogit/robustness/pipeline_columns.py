@@ -199,8 +199,8 @@ def _chosen(step: Any, columns: Any) -> IndexArray:
     return np.atleast_1d((places.loc if by_name else places.iloc)[columns])
 
 
-#: Steps by the name of their class, or of a base class, in scikit-learn.  By name, so that none of
-#: them is imported by who does not use it.
+#: Steps by the name of their class, or of a base class, in scikit-learn.  Names avoid imports of
+#: steps that the pipeline does not use.
 _KNOWN: dict[str, Callable[[Any, str, list[Column]], list[Column] | None]] = {
     "ColumnTransformer": _column_transformer,
     "FunctionTransformer": lambda step, _, columns: columns if step.func is None else None,

@@ -1,17 +1,17 @@
-"""Smooth functions of score and label in the worst case and in the best.
+"""The worst and the best case of smooth functions of score and label.
 
-Log-loss, Brier score and calibration in the large are, for each label, ``ψ(u)`` up to a constant,
-where ψ rises and u is the score or minus the score.  To move u by Δ costs ``Δ/ρ``, ``ρ = ‖β/c‖_*``.
-At the price γ the adversary maximises ``ψ(u) - γu/ρ`` over larger u: it leaves a sample where it
-is, or takes it to the one point T where the slope of ψ falls to ``γ/ρ``.  T has a closed form and
-is the same for all samples:
+For each label, log-loss, Brier score and calibration in the large are a function ``ψ(u)`` plus a
+constant, where ψ is increasing and u is the score or minus the score.  Moving u by Δ costs
+``Δ/ρ`` with ``ρ = ‖β/c‖_*``.  At the price γ the adversary maximises ``ψ(u) - γu/ρ`` over larger u:
+it leaves a sample where it is, or moves it to the point T where the slope of ψ falls to ``γ/ρ``.
+T has a closed form and is the same for all samples:
 
     Brier, worst      ψ = σ(u)²             2σ²(1 - σ) = γ/ρ, the larger root
     Brier, best       ψ = -σ(-u)²           the same with σ(-u), the smaller root
     calibration       ψ = σ(u)              σ(1 - σ) = γ/ρ, the larger root
     log-loss, best    ψ = -log(1 + e^-u)    σ(-u) = γ/ρ
 
-The worst case of the log-loss has no such T, but breakpoints (:mod:`.breakpoints`).
+The worst case of the log-loss has no such point T; it has breakpoints (:mod:`.breakpoints`).
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from .adversary import Adversary
 
 
 class Smooth(NamedTuple):
-    """A smooth function of score and label that the adversary wants to be large.
+    """A smooth function of score and label that the adversary maximises.
 
-    What depends on labels and samples has a row for each label.
+    Arrays that depend on labels and samples have a row for each label.
     """
 
     signs: tuple[float, float]  # by label: u is the score times that
@@ -52,11 +52,11 @@ class Smooth(NamedTuple):
         )
 
     def at_price(self, price: float) -> tuple[FloatArray, FloatArray]:
-        """What the adversary gets of each sample at a price, and what it pays for it."""
+        """The value of each sample to the adversary at a price, and the cost of reaching it."""
         return self.choices(price)[:2]
 
     def choices(self, price: float) -> tuple[FloatArray, FloatArray, IndexArray]:
-        """The same, with the label that it gives."""
+        """The same, with the label that the adversary gives to each sample."""
         slope = price / self.rate if self.rate > 0.0 else math.inf
         most, cost = np.full((2, self.u.shape[1]), -np.inf)
         label = np.zeros(self.u.shape[1], dtype=np.intp)
@@ -80,7 +80,7 @@ class Smooth(NamedTuple):
 
 
 def smooth(audit: Adversary, name: str, sign: float) -> Smooth:
-    """The metric of this name, or minus it; of two classes whose features have no domains."""
+    """The metric of this name (sign 1) or minus it (-1), for two classes without domains."""
     signs, offsets, steepest = (-1.0, 1.0), (0.0, 0.0), 8.0 / 27.0
     function: Callable[[Any], Any]
     if name == "log_loss":

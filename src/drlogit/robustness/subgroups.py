@@ -1,8 +1,7 @@
 """Loss, error and worst case in each part of the samples: by sex, by region, by year.
 
 The worst case of a subgroup is that of its samples alone, within the same radius: ε is how far they
-may move on average.  No distribution in the whole's ball does worse to a subgroup than that of the
-subgroup with all of the budget, ``ε`` over its share.
+may move on average.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from ..rows.arrays import FloatArray, IndexArray
 from .adversary import Adversary
 from .misclassification import worst_error
 
-#: More are not subgroups but single samples, and make a page that nobody reads.
+#: The largest number of subgroups: a page with more would not be read.
 MOST_SUBGROUPS = 30
 
 
@@ -32,7 +31,7 @@ class Subgroup:
 
 
 def subgroups(groups: Any, X: Any, n_samples: int) -> tuple[Subgroup, ...]:
-    """The parts that columns make: names of columns of X, or values of samples, or several."""
+    """The groups by columns of X (a name or several) or by values of the samples."""
     if groups is None:
         return ()
     if isinstance(groups, Mapping):
@@ -75,7 +74,7 @@ def _parts(name: str, values: NDArray[Any]) -> list[Subgroup]:
 def subgroup_risks(
     audits: Iterable[Adversary], parts: tuple[Subgroup, ...], radii: FloatArray
 ) -> list[dict[str, Any]]:
-    """Models on each subgroup, as the samples are and in the worst case; None without weight."""
+    """Loss and error of models on each subgroup, now and in the worst case; None without weight."""
     found: list[dict[str, Any]] = [
         {"column": part.column, "value": part.value, "size": part.members.size, "models": []}
         for part in parts

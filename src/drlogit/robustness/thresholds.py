@@ -161,10 +161,13 @@ def choose_threshold(
     metrics = {at: metric_of(audit, name, at) for at in tried}
     found = {at: _found(audit, rows.rest, at) for at in tried if _is_defined(rows, metrics[at])}
     wanted = None if costs is not None else float(stated[0])
-    promises = {
-        at: promise_of(rows, metrics[at], confidence, tried=len(tried), wanted=wanted)
-        for at in found
-    }
+
+    def promise(at: float, finer: bool) -> MetricPromise:
+        return promise_of(
+            rows, metrics[at], confidence, tried=len(tried), wanted=wanted, finer=finer
+        )
+
+    promises = {at: promise(at, finer=False) for at in found}
     if usual not in promises:
         raise NoThresholdError(f"no row is decided positive at the usual threshold {usual:.4g}")
     if wanted is None:
@@ -180,9 +183,10 @@ def choose_threshold(
                 "smaller radius or another limit"
             )
         best = max(kept, key=lambda at: (found[at], at))
+    # The promises of the others need not be as good as they can be.
     return ThresholdChoice(
-        best, promises[best], usual, promises[usual], found[best], audit.classes[1], len(tried),
-        audit.classes[0],
+        best, promise(best, finer=True), usual, promise(usual, finer=True), found[best],
+        audit.classes[1], len(tried), audit.classes[0],
     )  # fmt: skip
 
 

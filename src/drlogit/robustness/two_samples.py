@@ -1,4 +1,4 @@
-"""How far apart two samples are: column by column, in scores, and whether by more than chance.
+"""The distance between two samples: by column, by score, and a test of whether it is chance.
 
 For every coupling of reference and new rows, Jensen's inequality bounds the transport distance from
 below by what each column must move on its own,
@@ -46,7 +46,7 @@ def score_weights(reference: FloatArray, new: FloatArray) -> tuple[FloatArray | 
 
 
 def moved_columns(audit: Adversary, old: Matrix, new: Matrix, declared: float | None) -> Any:
-    """A frame with a row for each feature, the one that moved furthest in its cost first."""
+    """A frame with a row for each feature; the feature whose move costs most comes first."""
     import pandas as pd
 
     old, new = (sp.csc_array(each) if sp.issparse(each) else each for each in (old, new))
@@ -102,7 +102,7 @@ def least_distance(audit: Adversary, moved: Any, new_codes: IndexArray | None) -
 
 
 def _label_distance(audit: Adversary, new_codes: IndexArray) -> float:
-    """What it takes at least to give the labels their new shares."""
+    """The least cost of giving the labels their new shares."""
     size = len(audit.classes)
     before = np.bincount(audit.codes, audit.weights, minlength=size)
     after = np.bincount(new_codes, minlength=size) / new_codes.size

@@ -1,19 +1,19 @@
-"""What the worst distribution in the Wasserstein ball does to a given linear model.
+"""A worst distribution in the Wasserstein ball for a given linear model and a metric.
 
 For fixed ``(β, b)`` with margins ``u_i`` and sensitivity ``L = ‖β/c‖_*``, the adversary spends a
 budget ε of transport.  Flipping the label of sample i costs κ per unit of mass and adds
 ``h(-u_i) - h(u_i) = u_i`` to the loss; moving its features a distance d along the direction that
 attains ``L`` costs d and adds ``h(u_i - L d) - h(u_i) < L d``.  So the best flips are those of the
-largest margins, as long as they exceed κL; what is then left of ε goes into moves, whose yield
-approaches L per unit of cost as ever less mass goes ever further.  The supremum
+largest margins, as long as they exceed κL.  The rest of ε goes into moves, whose gain approaches L
+per unit of cost as less mass moves further.  The supremum
 
     max { E_Q log-loss : W(Q, P) ≤ ε }  =  min over λ ≥ L of  ελ + Σ w_i [h(u_i) + (u_i - κλ)_+]
 
 is :func:`drlogit.worst_case_loss`; :func:`worst_case_distribution` returns a distribution in the
 ball that comes as close to it as asked, with no move longer than that takes.
 
-The worst case of other metrics is attained: atoms lie on a threshold, where both decisions are had
-in the limit, or where a smooth function is steep no longer (:mod:`.smooth_metrics`).
+The worst case of other metrics is attained: atoms lie on a threshold, where either decision is a
+limit, or at the point T of a smooth function (:mod:`.smooth_metrics`).
 """
 
 from __future__ import annotations
@@ -141,17 +141,18 @@ def worst_case_distribution(
 ) -> WorstCaseDistribution:
     """A distribution in the ball that is as bad as can be, for the log-loss within ``tol``.
 
-    Flips attain the worst case; moves only approach it, ever less mass going ever further.  All of
-    the budget that flips leave is spent on moves, as short ones as reach ``tol``: a looser ``tol``
-    gives a picture that is easier to believe, a tighter one a longer excursion (the distance grows
-    like ``1 / tol``).  Of several classes, categories and bounds are taken as numbers.
+    Flips attain the worst case.  With moves, the worst case of the log-loss is a limit that no
+    distribution attains: less and less mass moves further and further.  The budget that flips leave
+    is spent on the shortest moves that reach ``tol``; their length grows like ``1 / tol``.  Models
+    of several classes take categories and bounds as numbers.
 
     Parameters
     ----------
     model, X, y, epsilon, kappa, **ball
         As in :func:`drlogit.worst_case_loss`.
     metric, threshold
-        What it is the worst case of, as in :func:`drlogit.worst_case`; of two classes.
+        The metric, as in :func:`drlogit.worst_case`; other metrics than the log-loss are for two
+        classes, and Brier score and calibration for features without categories and bounds.
     tol : float
         How close to the supremum of the log-loss, in nats, positive.
 
@@ -168,8 +169,8 @@ def worst_case_distribution(
         return _of_log_loss(audit, float(tol))
     if len(audit.classes) > 2:
         raise ValueError(
-            "the worst-case distribution of decisions is for two classes, and this model has "
-            f"{len(audit.classes)}"
+            f"the worst-case distribution of {asked.metric} is for two classes, and this model has "
+            f"{len(audit.classes)}: ask for the log-loss, or about one class against the rest"
         )
     return _of_smooth(asked) if asked.metric.table is None else _of_decisions(asked)
 
@@ -273,22 +274,10 @@ def _of_log_loss(audit: Adversary, tol: float) -> WorstCaseDistribution:
     travelled = np.where(moves, further, 0.0)
     distance = ends.distance[place] + travelled
     codes = np.where(moves, ends.moving_codes[place], ends.codes[place])
-    index = index[place]
-    paid = distance + audit.costs_of_labels(index, codes)
-    return WorstCaseDistribution(
-        index=index,
-        mass=mass,
-        label=np.asarray(audit.classes)[codes],
-        flipped=codes != audit.codes[index],
-        distance=distance,
-        shift=np.where(codes == audit.steepest[0], -travelled, travelled),
-        direction=audit.direction,
-        expected_loss=min(float(mass @ losses), supremum),  # flips attain it, but for rounding
-        supremum=supremum,
-        transport_cost=float(mass @ paid),
-        epsilon=epsilon,
-        changes=None if ends.changes is None else ends.changes[place],
-    )
+    shift = np.where(codes == audit.steepest[0], -travelled, travelled)
+    value = min(float(mass @ losses), supremum)  # flips attain it, but for rounding
+    changes = None if ends.changes is None else ends.changes[place]
+    return _atoms(audit, index[place], mass, codes, distance, shift, value, supremum, changes)
 
 
 class _Ends(NamedTuple):

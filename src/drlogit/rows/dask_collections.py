@@ -95,6 +95,17 @@ class DaskRows(Rows):
         rows._shares = self._place.map(_trusted, self._shares, trust)
         return rows
 
+    def with_columns(self, features: IndexArray) -> DaskRows:
+        """The same samples with some of their features only, copied where they are."""
+        rows = copy(self)
+        part = partial(LocalRows.with_columns, features=features)
+        rows._shares = self._place.map(part, self._shares)
+        rows.__dict__.pop("totals", None)
+        rows.n_columns = features.size + int(self.intercept)
+        rows.n_nonzeros = self.n_nonzeros * rows.n_columns // self.n_columns  # about as many
+        rows.shift = None if self.shift is None else self.shift[features]
+        return rows
+
     def shifted(self, shift: FloatArray) -> DaskRows:
         """The same samples with features ``x - shift``, shifted where they are."""
         rows = copy(self)

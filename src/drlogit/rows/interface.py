@@ -75,6 +75,10 @@ class Rows(ABC):
         """The same samples with features ``x - shift``; nothing dense is copied."""
 
     @abstractmethod
+    def with_columns(self, features: IndexArray) -> Rows:
+        """The same samples with some of their features only, copied."""
+
+    @abstractmethod
     def together(self) -> Block:
         """All samples as one block in memory, for solvers of other packages."""
 

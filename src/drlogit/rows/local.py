@@ -14,7 +14,7 @@ import numpy as np
 from .arrays import FloatArray, IndexArray, Matrix, is_mapped
 from .blocks import Block, join_blocks
 from .interface import BlockFunction, BlockState, Rows
-from .matrix import ShiftedArray, held, nonzeros, thin_copy
+from .matrix import ShiftedArray, held, nonzeros, take_columns, thin_copy
 from .reductions import Reduction, merge_reductions
 from .repeats import merge_repeats
 
@@ -123,6 +123,13 @@ class LocalRows(Rows):
         for known in ("totals", "compact"):
             rows.__dict__.pop(known, None)
         return rows
+
+    def with_columns(self, features: IndexArray) -> LocalRows:
+        """The same samples with some of their features only, copied."""
+        blocks = [block.changed(X=held(take_columns(block.X, features))) for block in self.blocks]
+        shift = None if self.shift is None else self.shift[features]
+        total = sum(nonzeros(block.X) for block in blocks)
+        return LocalRows(blocks, self._n_threads, n_nonzeros=total, shift=shift)
 
     def with_trust(self, trust: Any) -> LocalRows:
         """The same samples, whose labels cost these multiples of κ to flip."""

@@ -100,6 +100,13 @@ def take_rows(X: Matrix, rows: IndexArray) -> Matrix:
     return ShiftedArray(X.array[rows], X.shift) if isinstance(X, ShiftedArray) else X[rows]
 
 
+def take_columns(X: Matrix, columns: IndexArray) -> Matrix:
+    """Some of the columns, as a copy."""
+    if isinstance(X, ShiftedArray):
+        return ShiftedArray(np.ascontiguousarray(X.array[:, columns]), X.shift[columns])
+    return X[:, columns] if sp.issparse(X) else np.ascontiguousarray(X[:, columns])
+
+
 def compiled(X: Matrix, y: FloatArray, weights: FloatArray, intercept: bool) -> CompiledRows:
     """Samples as compiled loops see them."""
     if isinstance(X, ShiftedArray):

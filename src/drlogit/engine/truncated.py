@@ -1,0 +1,338 @@
+"""The truncated interior point: many columns or classes, and no matrix of size n×n or N×N.
+
+Every iteration solves the Newton system by conjugate gradients, in products with the rows, and ends
+them as soon as more steps no longer pay.  So the multipliers do not meet the equations of the dual.
+The dual point is that of the *smoothed* step, whose residual falls from step to step; it is scaled
+into the ball and mixed with the best one so far.
+
+Derivation: docs/algorithm.md, section 9.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, cast
+
+import numpy as np
+
+from ..dual.classes import ClassCoordinates, ClassPoint
+from ..dual.coordinates import pair_coordinates
+from ..problem.classes import ClassProblem
+from ..problem.problem import Problem
+from ..problem.result import Monitor, Result, Solution, Status
+from ..rows.arrays import FloatArray
+from ..rows.interface import State
+from . import truncated_samples as visits
+from .class_system import MOST_COEFFICIENTS
+from .truncated_cones import BoxCone, RoundCone
+from .wide import is_wide
+
+#: Complementarity to aim at, as a share of what there is, after a long step and after a short one,
+#: and at least as a share of the gap.  Numbers here were chosen on farm-ads at ε = .01 and .1.
+_CENTRE, _CENTRE_SHORT, _OF_GAP = 0.15, 0.5, 0.1
+
+#: The proximal term of the label shares, per root of the gap, and its ends: a small one takes more
+#: steps of conjugate gradients, a large one more iterations.
+_DELTA, _LEAST_DELTA, _MOST_DELTA = 1.5, 0.03, 0.15
+
+#: Conjugate gradients end when a step gains less than this share of the mean step, the residual has
+#: fallen to this share, and it costs the bound no more than so many gaps.  That is halved after an
+#: iteration in which the gap did not fall to ``_FALLEN``: else iterations may settle at a few steps
+#: each (generated problems, seeds below 60; (2000, 100) with twenty classes at a gap of 2e-5).
+#: Without flips there is no such limit until then, ...
+_GAIN, _RESIDUAL, _GAPS, _FALLEN = 0.1, 0.3, 2.0, 0.7
+
+#: ... or when the residual of the smoothed step costs the bound less than this share of the aim.
+_SMALL = 0.5
+_MOST_STEPS = 300
+
+#: Passing boundaries may cost this share of the complementarity.
+_PRICE = 0.03
+
+#: Shares of a new dual point in mixtures with the best one.
+_MIXES = (1.0, 0.5, 0.2, 0.07, 0.02)
+
+#: Equations of the free columns are met to this, iterates and dual points, in so many steps.
+_ROUGHLY, _EXACTLY = (1e-9, 3), (1e-16, 12)
+
+#: Free coefficients of all classes up to which their equations are solved by a matrix, ...
+_MOST_FREE = 400
+
+#: ... and samples up to which a factor of size N×N takes less time with ℓ1 transport.
+_FEW_SAMPLES = 6000
+
+#: Coefficients of all classes but one from which no matrix takes less time with ℓ2 transport.
+_MOST_COEFFICIENTS = 4000
+
+_CONES: dict[str, Any] = {"l1": BoxCone, "l2": RoundCone}
+
+
+def is_truncated(problem: Problem | ClassProblem) -> bool:
+    """Whether this method is chosen: no matrix of the other one is of a reasonable size."""
+    rows, several = problem.rows, isinstance(problem, ClassProblem)
+    classes = problem.n_classes if isinstance(problem, ClassProblem) else 1
+    if problem.norm.name not in _CONES or problem.epsilon == 0.0 or problem.domains is not None:
+        return False
+    if not problem.penalised.any() or classes * np.count_nonzero(problem.free) > _MOST_FREE:
+        return False
+    if several:
+        most = _MOST_COEFFICIENTS if problem.norm.name == "l2" else MOST_COEFFICIENTS
+        return (classes - 1) * rows.n_columns > most
+    return is_wide(rows) and (problem.norm.name == "l2" or rows.n_samples > _FEW_SAMPLES)
+
+
+def truncated_interior_point(
+    problem: Problem | ClassProblem,
+    *,
+    tol: float,
+    monitor: Monitor,
+    max_iter: int = 150,
+    start: Result | None = None,
+) -> Solution:
+    """Solve the problem to a certified gap of ``tol``.  A ``start`` makes no difference."""
+    with np.errstate(all="ignore"):
+        return _Run(problem, monitor).solve(tol, max_iter)
+
+
+class _Run:
+    """A run on a problem with ε > 0; the coefficients are ``scale · x``, one row or K rows."""
+
+    def __init__(self, problem: Problem | ClassProblem, monitor: Monitor) -> None:
+        self.problem, self.monitor, self.rows = problem, monitor, problem.rows
+        self.one = pair_coordinates(problem)
+        self.C, self.coordinates = 1, cast(Any, self.one)
+        if isinstance(problem, ClassProblem):
+            self.C, self.coordinates = problem.n_classes, ClassCoordinates(problem)
+        self.kept, self.free = np.flatnonzero(problem.penalised), np.flatnonzero(problem.free)
+        spread = np.where(self.one.spread > 0.0, self.one.spread, 1.0)
+        self.scale = np.where(problem.penalised, problem.costs, 1.0 / spread)
+        self.flips, self.products = bool(problem.flips), 0
+
+    def _after(self, function: Any, state: Any, *arguments: Any) -> Any:
+        """The state after a visit that reduces nothing."""
+        return self.rows.run(function, state, *arguments)[0]
+
+    def solve(self, tol: float, max_iter: int) -> Solution:
+        """Iterate until the certified gap is within ``tol``."""
+        epsilon, K = self.problem.epsilon, max(self.C, 2)
+        x, lam = np.zeros((self.C, self.scale.size)), self._first_lambda()
+        state = visits.opened(self.problem, x, self.free, mu=0.1)
+        self.fixed = self._after(visits.fixed, state)
+        self.point, (spent, value) = self.rows.run(visits.labels_only, state, epsilon)
+        self.gradient, self.spent = np.zeros_like(x), float(spent)
+        self.flow: Any = None
+        self.value = float(value)
+        cone = _CONES[self.problem.norm.name](x[:, self.kept], lam, epsilon)
+        best, best_x, best_lam, length, status = math.inf, x, lam, 1.0, Status.MAX_ITER
+        gap, most = math.inf, _GAPS if self.flips else math.inf
+        gaps = most
+        for n_iter in range(max_iter):
+            state, x = self._balanced(state, x)
+            cone.place(x[:, self.kept], lam)
+            lams = np.array([lam, cone.size])
+            state, (losses, hinges) = self.rows.run(visits.measure, state, lams)
+            objectives = epsilon * lams + losses
+            at = int(objectives.argmin())
+            if objectives[at] < best:
+                best, best_x, best_lam = float(objectives[at]), x, float(lams[at])
+            gap, before = best - self.value, gap
+            gaps = min(2.0 * gaps, most) if gap <= _FALLEN * before else min(0.5 * gaps, _GAPS)
+            if gap <= tol:
+                status = Status.OPTIMAL
+            elif self.monitor.report(n_iter, best, self.value, best_lam):
+                status = Status.STOPPED
+            if status is not Status.MAX_ITER or not math.isfinite(gap):
+                break
+            comp = cone.complementarity + self.flips * float(hinges)
+            aim = max((_CENTRE if length > 0.5 else _CENTRE_SHORT) * comp, _OF_GAP * min(gap, 1.0))
+            mu = aim / (2.0 * K)
+            delta = min(_MOST_DELTA, max(_LEAST_DELTA, _DELTA * math.sqrt(gap)))
+            state, (gradient, diagonal, corners) = self.rows.run(
+                visits.linearise, state, lam, mu, delta, self.C
+            )
+            gradient, diagonal = gradient * self.scale, diagonal * self.scale**2
+            force, budget = cone.force(aim / (2.0 if self.flips else 1.0) / cone.degree)
+            gradient[:, self.kept] += force
+            cone.prepare(diagonal[:, self.kept], float(corners[1]))
+            self.diagonal = np.maximum(diagonal, 1e-300)
+            right = -gradient, float(budget - epsilon + corners[0])
+            step, smooth, gained = self._conjugate_gradients(state, cone, right, aim, gaps * gap)
+            self._prove(state, cone, *smooth)
+            state, length = self._step(state, cone, step, comp, gained, mu)
+            x, lam = x + length * step[0], lam + length * step[1]
+            inside = cone.inside(x[:, self.kept], lam)
+            if inside is not None:
+                x[:, self.kept] = inside
+                state = self._after(visits.rescored, state, x * self.scale)
+        coefficients = best_x * self.scale
+        info = {"solver": "truncated-interior-point", "products": self.products}
+        return Solution(
+            coefficients if self.C > 1 else coefficients[0], status, len(self.monitor.trace),
+            self._final(cone), info=info, lam=best_lam, proven=(best, self.value),
+        )  # fmt: skip
+
+    def _first_lambda(self) -> float:
+        """About the λ of the optimum, by the size of rows and by what flips cost."""
+        problem, epsilon = self.problem, self.problem.epsilon
+        lengths = (self.one.size * problem.costs)[self.kept]
+        size = math.sqrt(lengths @ lengths)
+        lam = 2.0 / size if size > 0.0 else 1.0
+        kappa = problem.kappa
+        if isinstance(problem, ClassProblem):
+            kappa = problem.least_flip_cost
+        if 0.0 < kappa < math.inf:
+            odds = kappa / epsilon - 1.0
+            lam = max(lam, (math.log(odds) if odds > 1.3 else 0.5) / kappa)
+        return min(lam, 0.14 / epsilon)
+
+    # --- free columns ----------------------------------------------------------------------------
+
+    def _balanced(self, state: State, x: FloatArray) -> tuple[State, FloatArray]:
+        """Free coefficients near their optimum for the present label shares."""
+        if not self.free.size:
+            return state, x
+        part, moved = self._meet(self._after(visits.to_balance, state), *_ROUGHLY)
+        x = x.copy()
+        x[:, self.free] += moved
+        return self._after(visits.with_scores, self.rows.pair(state, part)), x
+
+    def _meet(self, part: State, enough: float, most: int) -> tuple[State, FloatArray]:
+        """Newton steps to the equations of the free columns; what they move x by in all."""
+        scale = self.scale[self.free]
+        moved = move = np.zeros((self.C, scale.size))
+        for k in range(most + 1):
+            part, (gradient, hessian) = self.rows.run(visits.balance, part, move * scale)
+            gradient = gradient.reshape(move.shape) * scale
+            if k == most or not np.abs(gradient).max() > enough:
+                break
+            unit = np.tile(scale, self.C)
+            matrix = unit[:, None] * hessian * unit
+            inverse = np.linalg.pinv(matrix, 1e-12, hermitian=True)
+            move = np.clip(-(inverse @ gradient.ravel()).reshape(move.shape), -1.0, 1.0)
+            moved = moved + move
+        return part, moved
+
+    # --- steps -----------------------------------------------------------------------------------
+
+    def _conjugate_gradients(
+        self, state: State, cone: Any, right: tuple[FloatArray, float], aim: float, allowed: float
+    ) -> tuple[Any, Any, float]:
+        """The truncated step, the smoothed one, and what the quadratic model gains by the first.
+
+        A step is a pair, of x and of λ.  The smoothed one has the least residual, in the norm of
+        the preconditioner, of all mixtures of the steps so far.
+        """
+        kept, scale = self.kept, self.scale
+
+        def precondition(r: FloatArray, rlam: float) -> tuple[FloatArray, float]:
+            z = r / self.diagonal
+            z[:, kept], zlam = cone.precondition(r[:, kept], rlam)
+            return z, zlam
+
+        r, rlam = right
+        x, xlam = np.zeros_like(r), 0.0
+        smooth, smooth_lam, left, left_lam = x.copy(), 0.0, r.copy(), rlam
+        z, zlam = precondition(r, rlam)
+        p, plam = z, zlam
+        rho = first = float((r * z).sum() + rlam * zlam)
+        inverse, gained, owed = 1.0 / max(rho, 1e-300), 0.0, math.inf
+        for k in range(_MOST_STEPS):
+            flat = np.append((scale * p).ravel(), plam)
+            _, (image,) = self.rows.run(visits.curvature, state, flat)
+            self.products += 1
+            own, own_lam = cone.product(p[:, kept], plam)
+            o, olam = image[:-1].reshape(p.shape) * scale, float(image[-1]) + own_lam
+            o[:, kept] += own
+            bent = float((p * o).sum() + plam * olam)
+            if not bent > 0.0:
+                break
+            alpha = rho / bent
+            x += alpha * p
+            xlam += alpha * plam
+            r = r - alpha * o
+            rlam -= alpha * olam
+            gain = alpha * rho
+            gained += gain
+            z, zlam = precondition(r, rlam)
+            after = float((r * z).sum() + rlam * zlam)
+            if not after > 1e-28:
+                smooth, smooth_lam = x.copy(), xlam
+                break
+            inverse += 1.0 / after
+            share = 1.0 / (inverse * after)
+            smooth += share * (x - smooth)
+            smooth_lam += share * (xlam - smooth_lam)
+            left += share * (r - left)
+            left_lam += share * (rlam - left_lam)
+            if k % 3 == 2:
+                owed = cone.lam * (cone.norm(left[:, kept]) + abs(left_lam))
+                owed += float(np.abs(left[:, self.free]).sum())
+                if owed <= _SMALL * aim or self.monitor.stop.late:
+                    break
+            slow = (k + 1) * gain <= _GAIN * gained and after <= _RESIDUAL**2 * first
+            if slow and owed <= allowed:
+                break
+            p *= after / rho
+            p += z
+            plam = zlam + (after / rho) * plam
+            rho = after
+        return (x, xlam), (smooth, smooth_lam), gained
+
+    def _step(
+        self, state: State, cone: Any, step: Any, comp: float, gained: float, mu: float
+    ) -> tuple[State, float]:
+        """Samples and cone after a step of the length that they and the loss allow."""
+        x, dlam = step
+        state, (booked, (loss, slope, bent)) = self.rows.run(
+            visits.follow, state, x * self.scale, dlam, mu
+        )
+        booked = booked * self.flips
+        length = cone.follow(x[:, self.kept], dlam, booked)
+        fine = np.flatnonzero(np.cumsum(booked) <= _PRICE * comp)
+        length = min(length, float(visits.LENGTHS[fine[-1] if fine.size else 0]))
+        allowed = 0.5 * max(min(0.5 * gained, 1.0), comp)
+        while length > 1e-6:
+            _, (then,) = self.rows.run(visits.loss_at, state, length)
+            excess = then - loss - length * (slope + 0.5 * length * bent)
+            if excess <= allowed:
+                break
+            length *= min(0.7, max(0.1, (allowed / excess) ** (1.0 / 3.0)))
+        cone.move(length)
+        return self._after(visits.move, state, length), length
+
+    # --- bounds ----------------------------------------------------------------------------------
+
+    def _prove(self, state: State, cone: Any, x: FloatArray, dlam: float) -> None:
+        """The bound of a step's dual point, or of a mixture with the best one so far."""
+        epsilon, rows, kept = self.problem.epsilon, self.rows, self.kept
+        part = self._after(visits.point_of, state, x * self.scale, dlam)
+        if self.free.size:
+            part = self._meet(part, *_EXACTLY)[0]
+        point, (G, spent) = self.rows.run(visits.sums_of_point, rows.pair(part, self.fixed), self.C)
+        flow = cone.flow(x[:, kept], dlam)
+        tried = []
+        for share in _MIXES if flow is None or self.C == 1 else _MIXES[:1]:  # flows do not mix
+            gradient = self.gradient + share * (G - self.gradient)
+            flips = self.spent + share * (float(spent) - self.spent)
+            used = cone.used(gradient[:, kept] * self.scale[kept], flow) + flips
+            factor = 1.0 if used <= epsilon else epsilon / used * (1.0 - 1e-12)
+            charge = self.coordinates.charge(-gradient.ravel(), 2.0**-47)
+            tried.append((share, factor, factor * gradient, factor * flips, factor * charge))
+        both = rows.pair(rows.pair(self.point, point), self.fixed)
+        _, (entropies,) = self.rows.run(visits.entropies, both, [each[:2] for each in tried])
+        values = entropies - np.array([each[-1] for each in tried])
+        at = int(np.argmax(values))
+        if values[at] > self.value:
+            share, factor, self.gradient, self.spent, _ = tried[at]
+            self.value = float(values[at])
+            self.point = self._after(visits.mixture, both, share, factor)
+            self.flow = flow and (factor * flow[0], factor * flow[1], *flow[2:])
+
+    def _final(self, cone: Any) -> Any:
+        """The dual point as the certificate wants it."""
+        if self.C == 1:
+            return self._after(visits.as_pair, self.point)
+        flow = None if self.flow is None else cone.flows(self.flow) / self.scale[self.kept]
+        if flow is None and not isinstance(cone, BoxCone):
+            flow = np.zeros((cone.degree, self.kept.size))
+        return ClassPoint(self.point, flow)

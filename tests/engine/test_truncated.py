@@ -1,0 +1,124 @@
+"""The truncated interior point against the engine that forms matrices, on generated wide data."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import drlogit
+from drlogit.engine import working_set
+from drlogit.engine.truncated import truncated_interior_point
+from drlogit.fitting.solving import _Call, build_class_problem, build_problem
+from drlogit.problem.stopping import Stop
+
+NORMS = ("l1", "l2")
+
+
+def wide_problem(seed, norm, n_classes=2, columns=(60, 150)):
+    """Fewer samples than columns: sparse or dense, κ of every kind, weights, free columns."""
+    rng = np.random.default_rng(seed)
+    N, n = int(rng.integers(20, 60)), int(rng.integers(*columns))
+    X = rng.standard_normal((N, n)) * 10.0 ** rng.uniform(-0.5, 0.5, n)
+    if rng.random() < 0.5:
+        X = sp.csr_array(np.where(rng.random((N, n)) < 0.2, X, 0.0))
+    scores = np.asarray(X @ rng.standard_normal((n, n_classes)) / math.sqrt(n))
+    y = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
+    y[:n_classes] = np.arange(n_classes)
+    costs = np.ones(n) if rng.random() < 0.5 else 10.0 ** rng.uniform(-0.3, 0.3, n)
+    if rng.random() < 0.4:
+        costs[rng.integers(n, size=2)] = np.inf
+    epsilon = 10.0 ** rng.uniform(-2.0, -0.3)
+    kappa = epsilon * 10.0 ** rng.uniform(0.5, 2.0)
+    kind = rng.integers(4)
+    options = {
+        "epsilon": epsilon,
+        "kappa": [kappa, math.inf, {0: kappa, **dict.fromkeys(range(1, n_classes), math.inf)},
+                  kappa * rng.uniform(0.5, 2.0, N)][kind],
+        "norm": norm,
+        "feature_costs": costs,
+        "fit_intercept": bool(rng.random() < 0.8),
+        "sample_weight": rng.uniform(0.2, 3.0, N) if rng.random() < 0.5 else None,
+    }  # fmt: skip
+    return X, y, options
+
+
+def truncated(X, y, options, tol=1e-6, **more):
+    """The result of the method, whatever rule would choose."""
+    several = np.unique(y).size > 2
+    domains = {"categories": None, "bounds": None}
+    if several:
+        problem = build_class_problem(X, y, classes=np.unique(y), **domains, **options)
+    else:
+        problem = build_problem(X, y, **options)
+    call = _Call("auto", tol, None, None, None, 0, {}, more.pop("stop", Stop()))
+    call._solver_of = lambda _: truncated_interior_point
+    return call.run(problem)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("seed", range(12))
+def test_bounds_and_objectives_agree_with_the_engine(seed, norm):
+    X, y, options = wide_problem(seed, norm)
+    found = truncated(X, y, options)
+    judge = drlogit.solve(X, y, solver="interior-point", tol=1e-8, **options)
+    assert found.solver == "truncated-interior-point"
+    assert found.dual_objective <= judge.objective + 1e-10
+    assert found.objective <= judge.objective + found.gap + 1e-10
+    assert found.gap <= 1e-6
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("seed", range(6))
+def test_several_classes_agree_with_the_engine(seed, norm):
+    X, y, options = wide_problem(100 + seed, norm, n_classes=3 + seed % 3)
+    found = truncated(X, y, options)
+    judge = drlogit.solve(X, y, solver="interior-point", tol=1e-8, **options)
+    assert found.dual_objective <= judge.objective + 1e-10
+    assert found.objective <= judge.objective + found.gap + 1e-10
+    assert found.gap <= 1e-6
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_working_sets_agree_with_the_engine(seed):
+    """ℓ∞ transport: the columns are few, and those left out are in the bound."""
+    X, y, options = wide_problem(200 + seed, "linf", columns=(400, 600))
+    found = drlogit.solve(X, y, **options)
+    judge = drlogit.solve(X, y, solver="interior-point", tol=1e-8, **options)
+    assert found.solver == "working-sets"
+    assert found.dual_objective <= judge.objective + 1e-10
+    assert found.objective <= judge.objective + found.gap + 1e-10
+    assert found.gap <= 1e-6
+
+
+def test_a_column_left_out_lowers_the_bound(monkeypatch):
+    """The one informative column is not in the first set: no bound may ignore it."""
+    monkeypatch.setattr(working_set, "_FIRST", 3)
+    monkeypatch.setattr(working_set, "_MOST_SETS", 1)
+    X, y, options = wide_problem(3, "linf", columns=(400, 600))
+    found = drlogit.solve(X, y, **options)
+    judge = drlogit.solve(X, y, solver="interior-point", tol=1e-8, **options)
+    assert found.status is not drlogit.Status.OPTIMAL
+    assert found.dual_objective <= judge.objective <= found.objective
+
+
+def test_a_time_limit_keeps_a_certified_point():
+    X, y, options = wide_problem(7, "l2")
+    found = truncated(X, y, options, tol=1e-15, stop=Stop(0.05))
+    judge = drlogit.solve(X, y, solver="interior-point", tol=1e-8, **options)
+    assert found.status is drlogit.Status.MAX_TIME
+    assert found.dual_objective <= judge.objective + 1e-10 <= found.objective + 2e-8
+
+
+@pytest.mark.parametrize("norm", ["l2", "linf"])
+def test_blocks_change_nothing(norm):
+    """One block in memory, and blocks of Dask."""
+    X, y, options = wide_problem(11, norm, columns=(400, 600))
+    X = X.toarray() if sp.issparse(X) else X
+    options |= {"sample_weight": None, "kappa": 5.0 * options["epsilon"]}
+    one = drlogit.solve(X, y, n_jobs=1, **options)
+    dask = pytest.importorskip("dask.array")
+    cut = drlogit.solve(dask.from_array(X, chunks=(17, -1)), y, **options)
+    assert one.solver == cut.solver != "interior-point"
+    assert cut.gap <= 1e-6
+    assert cut.objective == pytest.approx(one.objective, abs=1e-6)
