@@ -9,11 +9,12 @@ bounded feature goes to one of its ends; an ordered group loses the entry of its
 that of the level which its item names.  So margins, adjoints and Gram matrix need the sample's own
 row once and the changes beside it.
 
-Coordinates: categories, levels of ordered and immovable groups, sparse columns, high of each group, bounded
-features, dense columns, b if there is one, λ; after these P, the *combinations* of levels of a few
-groups each, so that a row has one entry where it would have several: a Gram matrix takes the square
-of their number, and the sums over combinations are spread out to levels once, at the end.  A row is
-a few sparse entries and a dense *tail* from the bounded features on.
+Coordinates: categories, levels of ordered and immovable groups, sparse columns, high of each
+unordered group, bounded features, dense columns, b if there is one, λ; after these P, the
+*combinations* of levels of a few groups each, so that a row has one entry where it would have
+several: a Gram matrix takes the square of their number, and the sums over combinations are spread
+out to levels once, at the end.  A row is a few sparse entries and a dense *tail* from the bounded
+features on.
 
     N, P, Q    samples, coordinates, coordinates with combinations
     G, L       unordered groups that may change, levels of ordered groups that may
@@ -86,9 +87,10 @@ cdef class Table:
 
     ``codes`` are the coordinates of each sample's categories in unordered groups that may change,
     then its levels in ordered groups, then coordinates in other groups, -1 for none.
-    ``level_places`` are the coordinates of levels, -1 for a level of reference; ``level_codes`` says
-    in which column of ``codes`` the group of a level is.  ``joint`` are the coordinates of its combinations, -1 for none; ``levels`` and ``signs`` the
-    entries that a combination stands for.
+    ``level_places`` are the coordinates of levels, -1 for a level of reference; ``level_codes`` is
+    the column of ``codes`` that has the group of a level.  ``joint`` are the coordinates of the
+    combinations of a sample, -1 for none; ``levels`` and ``signs`` the entries that a combination
+    stands for.
     """
     cdef CompiledRows rows
     cdef const double[::1] y, w

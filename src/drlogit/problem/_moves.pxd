@@ -33,7 +33,7 @@ cdef class LevelMoves:
     cdef int[::1] counts
     cdef object kept
     cdef void price(self, const double* beta, Priced* m) noexcept nogil
-    cdef void climb(self, const double* beta, Py_ssize_t g, Py_ssize_t l, Py_ssize_t label,
+    cdef void climb(self, const double* beta, Py_ssize_t g, Py_ssize_t own, Py_ssize_t label,
                     Py_ssize_t square) noexcept nogil
     cdef double coefficient(self, const double* beta, Py_ssize_t level) noexcept nogil
 

@@ -49,28 +49,28 @@ cdef class LevelMoves:
 
     cdef void price(self, const double* beta, Priced* m) noexcept nogil:
         """Find the edges for these coefficients, and show them to ``m``."""
-        cdef Py_ssize_t g, l, label, square = 0
+        cdef Py_ssize_t g, own, label, square = 0
         for g in range(self.n_ordered):
-            for l in range(self.first[g + 1] - self.first[g]):
+            for own in range(self.first[g + 1] - self.first[g]):
                 for label in range(2):
-                    self.climb(beta, g, l, label, square)
+                    self.climb(beta, g, own, label, square)
             square += (self.first[g + 1] - self.first[g]) ** 2
         m.n_ordered, m.n_levels, m.most = self.n_ordered, self.n_levels, self.most
         m.edges, m.counts = self.edges, &self.counts[0]
 
-    cdef void climb(self, const double* beta, Py_ssize_t g, Py_ssize_t l, Py_ssize_t label,
+    cdef void climb(self, const double* beta, Py_ssize_t g, Py_ssize_t own, Py_ssize_t label,
                     Py_ssize_t square) noexcept nogil:
-        """The edges of level l of group g, whose costs begin at ``square``."""
+        """The edges of the level ``own`` of group g, whose costs begin at ``square``."""
         cdef Py_ssize_t start = self.first[g], size = self.first[g + 1] - start, k = 0, t, to
-        cdef Py_ssize_t row = label * self.n_levels + start + l
-        cdef double gain, cost, rate, here = self.coefficient(beta, start + l)
+        cdef Py_ssize_t row = label * self.n_levels + start + own
+        cdef double gain, cost, rate, here = self.coefficient(beta, start + own)
         cdef Item* e = self.edges + row * self.most
         for t in range(size):                   # from the nearest level on
-            to = self.nearest[square + l * size + t]
-            if to == l:
+            to = self.nearest[square + own * size + t]
+            if to == own:
                 continue
             gain = here - self.coefficient(beta, start + to)
-            gain, cost = -gain if label else gain, self.costs[square + l * size + to]
+            gain, cost = -gain if label else gain, self.costs[square + own * size + to]
             while True:                         # drop vertices below the line to this one
                 rate = -1.0
                 if k == 0:

@@ -143,7 +143,7 @@ class DomainMoves:
         )  # fmt: skip
 
     def item_costs(self, changed: Any) -> Any:
-        """What changes cost: a group once or by distance, bounded features by how far."""
+        """The cost of changes, with a column for each category and each bounded feature."""
         domains, n = self.domains, self.domains.n_unordered
         columns = np.concatenate([*domains.groups, np.empty(0, dtype=np.intp)]).astype(np.intp)
         ones = np.ones(columns.size), (columns, domains.group_of)
@@ -187,7 +187,7 @@ class DomainMoves:
 
     @property
     def exact_crossings(self) -> bool:
-        """Whether all sets that can be best are tried."""
+        """Whether all sets that can be best are tried, so that costs are exact."""
         counted, options = self._tried
         same = all((each.counted == each.cost).all() for each in options)
         return same and bool((counted == self.domains.group_costs[: counted.size]).all())
@@ -204,7 +204,7 @@ class DomainMoves:
         return crossing.cost if attained else crossing.least
 
     def cheapest(self, index: IndexArray, gap: FloatArray, signs: FloatArray) -> Crossing:
-        """The cheapest way for samples to gain ``gap``, or a cheap one if not all are tried."""
+        """The cheapest crossing that gains ``gap``, or a cheap one if not all sets are tried."""
         items = self.items.picked(index)
         found = reach(signs, items, self.weighed)
         need, (costs, options) = np.maximum(gap, 0.0), self._tried

@@ -37,9 +37,9 @@ class MeasuredModel:
 
     ``fit`` is the model if it is ours.  ``costs``, ``categories`` and ``bounds`` are the defaults
     of the ball; None where they are not known.  ``space`` describes the space in words, and
-    ``columns`` what is known of the columns besides their names.  ``positions`` are those of
-    ordered categories, None for others.  ``bounds_from_rows``: the bounds were found in rows, so
-    that other rows may lie beyond them.
+    ``columns`` what is known of the columns besides their names.  ``bounds_from_rows``: the bounds
+    were found in rows, so that other rows may lie beyond them.  ``positions`` are the places of the
+    levels of ordered categories, None for other categories.
     """
 
     linear: LinearModel

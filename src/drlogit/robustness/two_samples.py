@@ -65,7 +65,7 @@ def moved_columns(audit: Adversary, old: Matrix, new: Matrix, declared: float | 
 
 
 def _distance(feature: Feature, old: Matrix, new: Matrix) -> float:
-    """The distance of a feature: ``W₁``, or the total variation of an unordered category."""
+    """What a feature must move: ``W₁``, or the total variation of an unordered category."""
     if feature.levels is None:
         j = int(feature.columns[0])
         return float(wasserstein_distance(_dense(old, [j]).ravel(), _dense(new, [j]).ravel()))

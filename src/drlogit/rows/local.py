@@ -113,13 +113,6 @@ class LocalRows(Rows):
         rows.__dict__.pop("totals", None)
         return rows
 
-    def with_columns(self, features: IndexArray) -> LocalRows:
-        """The same samples with some of their features only, copied."""
-        blocks = [block.changed(X=held(take_columns(block.X, features))) for block in self.blocks]
-        shift = None if self.shift is None else self.shift[features]
-        total = sum(nonzeros(block.X) for block in blocks)
-        return LocalRows(blocks, self._n_threads, n_nonzeros=total, shift=shift)
-
     def turned(self, factor: FloatArray) -> LocalRows:
         """The same samples with features ``x·factor``, as a dense copy; ``shift`` came before."""
         rows = copy(self)
@@ -130,6 +123,13 @@ class LocalRows(Rows):
         for known in ("totals", "compact"):
             rows.__dict__.pop(known, None)
         return rows
+
+    def with_columns(self, features: IndexArray) -> LocalRows:
+        """The same samples with some of their features only, copied."""
+        blocks = [block.changed(X=held(take_columns(block.X, features))) for block in self.blocks]
+        shift = None if self.shift is None else self.shift[features]
+        total = sum(nonzeros(block.X) for block in blocks)
+        return LocalRows(blocks, self._n_threads, n_nonzeros=total, shift=shift)
 
     def with_trust(self, trust: Any) -> LocalRows:
         """The same samples, whose labels cost these multiples of κ to flip."""
