@@ -147,7 +147,7 @@ def with_mutants(text: str, mutants: list[Mutant], compiled: bool) -> str:
         indent, alive = line[: len(line) - len(line.lstrip())], f"_MUTANT == {mutant.number}"
         if mutant.before.startswith("if "):
             condition = mutant.before.split("#")[0].rstrip()[3:-1]
-            lines[mutant.line] = f"{indent}if bool({condition}) != ({alive}):"
+            lines[mutant.line] = f"{indent}if (1 if ({condition}) else 0) != ({alive}):"
             continue
         lines[mutant.line] = (
             f"{indent}if {alive}:\n{indent}    {mutant.after}\n"

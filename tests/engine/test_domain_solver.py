@@ -56,13 +56,75 @@ def test_equal_to_cutting_planes(seed):
         assert cutting_planes(**small).objective == pytest.approx(everything.objective, abs=1e-7)
 
 
+ORDERED = range(domain_zoo.ORDERED, domain_zoo.ORDERED + 12)
+
+
+def over_all_pieces(case):
+    """The optimum over every move of every sample, by a conic solver.
+
+    Moves are all listed; the solver gets those that its last model says are missing.
+    """
+    X, y, kappa = case["X"], case["y"], case["kappa"]
+    moves = [
+        (i, sign * y[i] * np.append(x, 1.0), cost + flip)
+        for i in range(y.size)
+        for x, cost in domain_zoo.everywhere(case, i, steps=2)
+        for sign, flip in ((1.0, 0.0), (-1.0, kappa))
+        if math.isfinite(flip)
+    ]
+    own, rows, paid = (np.array(part) for part in zip(*moves, strict=True))
+    rest, taken = domain_zoo.open_features(case), paid == 0.0
+    beta, b, lam = cvxpy.Variable(X.shape[1]), cvxpy.Variable(), cvxpy.Variable(nonneg=True)
+    top = cvxpy.Variable(y.size)
+    held = [cvxpy.abs(beta) <= 50.0]  # that of a level which nobody has may be anything
+    held += [] if case["fit_intercept"] else [b == 0.0]
+    complete = [[*g] for g in case["categories"] if (X[:, [*g]].sum(axis=1) == 1.0).all()]
+    # The same model whatever one level is, if there is a constant besides.
+    held += [beta[group[0]] == 0.0 for group in complete[int(not case["fit_intercept"]) :]]
+    if rest.any():
+        order = {"l1": "inf", "l2": 2, "linf": 1}[case["norm"]]
+        scaled = cvxpy.multiply(beta[rest], 1.0 / case["feature_costs"][rest])
+        held.append(cvxpy.norm(scaled, order) <= lam)
+    value = case["epsilon"] * lam + domain_zoo.weights_of(case) @ top
+    for _ in range(30):
+        margins = rows[taken, :-1] @ beta + rows[taken, -1] * b
+        cuts = cvxpy.logistic(-margins) - paid[taken] * lam <= top[own[taken]]
+        found = cvxpy.Problem(cvxpy.Minimize(value), [*held, cuts]).solve(solver="CLARABEL")
+        worth = np.logaddexp(0.0, -rows @ np.append(beta.value, b.value)) - paid * lam.value
+        missing = worth > top.value[own] + 1e-8
+        if not (missing & ~taken).any():
+            break
+        taken |= missing
+    return found
+
+
+@pytest.mark.filterwarnings("ignore:Solution may be inaccurate")  # the comparison tells
+@pytest.mark.parametrize("seed", ORDERED)
+def test_ordered_groups_against_all_pieces(seed):
+    case, found = fitted(seed)
+    reference = over_all_pieces(case)
+    assert found.dual_objective <= reference + 1e-7
+    assert found.objective == pytest.approx(reference, abs=2e-6)
+    assert drlogit.verify(found, case["X"], case["y"], sample_weight=case["sample_weight"])
+
+
+def test_two_ordered_levels_are_an_unordered_category():
+    rng = np.random.default_rng(5)
+    level = rng.integers(0, 2, 40)
+    X = np.column_stack([np.eye(2)[level], rng.standard_normal(40)])
+    case = {"X": X, "y": X @ [2.0, 0.0, 1.0] + rng.logistic(size=40) > 1.0, "epsilon": 0.05}
+    plain = drlogit.solve(**case, kappa=1.0, categories=[[0, 1]])
+    ordered = drlogit.solve(**case, kappa=1.0, categories=[{0: 0, 1: 1}])
+    assert ordered.objective == pytest.approx(plain.objective, abs=2e-6)
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_never_more_pessimistic_than_the_same_data_as_numbers(seed):
     case = domain_zoo.generated(seed) | {"norm": "l1"}
     assert drlogit.solve(**case).objective <= drlogit.solve(**numbers_of(case)).objective + 1e-6
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", [*range(12), *ORDERED])
 def test_its_own_solution_needs_no_iteration_and_is_its_proof(seed):
     case, found = fitted(seed)
     again = drlogit.solve(**case, start=found)
@@ -188,18 +250,23 @@ def test_separable_data_without_flips():
 # --- bounds ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", [*range(12), *ORDERED])
 def test_no_dual_point_whatsoever_gives_a_bound_above_the_optimum(seed):
     """Masses and slopes at random: the charge must cover whatever equations they break."""
     case, best = fitted(seed)
     problem = build_problem(**case)
     rng = np.random.default_rng(seed)
-    n_items = problem.domains.n_groups + 2 * problem.domains.bounded.size
+    domains, places = problem.domains, np.arange(problem.domains.n_items)
+    ends = domains.n_unordered + np.cumsum([0, *(at.size for at in domains.positions)])
     for spread in (1e-9, 1e-3, 1.0):
 
         def guess(block, _, spread=spread):
             own = np.repeat(np.arange(block.y.size), 3)
-            items = np.packbits(rng.random((own.size, n_items)) < 0.3, axis=1)
+            moved = rng.random((own.size, places.size)) < 0.3
+            for first, last in itertools.pairwise(ends):  # one level of an ordered group at most
+                level = moved[:, first:last].argmax(axis=1) + first
+                moved[:, first:last] &= places[first:last] == level[:, None]
+            items = np.packbits(moved, axis=1)
             flipped = (rng.random(own.size) < 0.3) & math.isfinite(problem.kappa)
             q = rng.random(own.size) ** 5
             s = 0.5 + spread * (rng.random(q.size) - 0.5)
@@ -209,7 +276,7 @@ def test_no_dual_point_whatsoever_gives_a_bound_above_the_optimum(seed):
         assert piece_bound(problem, np.zeros(problem.costs.size), pieces).value <= best.objective
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", [*range(12), *ORDERED])
 def test_a_good_dual_point_that_was_disturbed_gives_no_false_bound(seed):
     """Equations that hold to some digits only, those of immovable features among them."""
     problem = build_problem(**domain_zoo.generated(seed, n_immovable=seed % 3))

@@ -25,7 +25,10 @@ def audited(case):
     return {key: case[key] for key in case if key not in ("X", "y", "fit_intercept")}
 
 
-@pytest.mark.parametrize("seed", range(25))
+ORDERED = range(domain_zoo.ORDERED, domain_zoo.ORDERED + 20)
+
+
+@pytest.mark.parametrize("seed", [*range(25), *ORDERED])
 def test_worst_values_are_those_of_all_moves(seed):
     case, coef, intercept = case_of(seed)
     problem = build_problem(**case | {"fit_intercept": True})
@@ -66,7 +69,7 @@ def test_many_features_are_moved_in_the_order_of_what_they_gain():
         assert robust.value(0.3, lam) == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", [*range(12), *ORDERED])
 def test_worst_case_loss_is_the_value_of_a_linear_program(seed):
     case, coef, intercept = case_of(seed)
     w, offers = domain_zoo.weights_of(case), domain_zoo.offers(case, coef, intercept, steps=2)
@@ -86,7 +89,7 @@ def test_worst_case_loss_is_the_value_of_a_linear_program(seed):
     assert loss == pytest.approx(found.fun, abs=1e-8)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", [*range(20), *ORDERED])
 def test_distributions_keep_to_their_domains_and_to_the_ball(seed):
     case, coef, intercept = case_of(seed)
     X, costs, (lower, upper) = case["X"], case["feature_costs"], case["bounds"]
@@ -103,9 +106,12 @@ def test_distributions_keep_to_their_domains_and_to_the_ball(seed):
     moves = points - X[found.index]
     spent = np.zeros(found.mass.size)
     for group in case["categories"]:
-        assert np.isin(points[:, group], (0.0, 1.0)).all()
-        assert (points[:, group].sum(axis=1) <= 1.0).all()
-        spent += costs[group[0]] * np.abs(moves[:, group]).any(axis=1)
+        columns = list(group)
+        assert np.isin(points[:, columns], (0.0, 1.0)).all()
+        assert (points[:, columns].sum(axis=1) <= 1.0).all()
+        for k, (before, after) in enumerate(zip(X[found.index], points, strict=True)):
+            one, other = (next((j for j in columns if x[j]), None) for x in (before, after))
+            spent[k] += costs[columns[0]] * domain_zoo.distance(group, one, other)
     bounded = np.isfinite(lower)
     assert (points[:, bounded] >= lower[bounded] - 1e-12).all()
     assert (points[:, bounded] <= upper[bounded] + 1e-12).all()
@@ -157,7 +163,7 @@ def crossing_cost(case, coef, intercept, i, sign):
     return best
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", [*range(12), *ORDERED])
 def test_errors_are_those_of_the_cheapest_crossings(seed):
     case, coef, intercept = case_of(seed)
     w, y = domain_zoo.weights_of(case), case["y"]

@@ -108,6 +108,8 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
     add = group(parser, "tables (text columns are categories)")
     add("--categorical A,B", "treat these columns of numbers as categories (CSV, Parquet)",
         type=names, default=())  # fmt: skip
+    add("--ordinal A=low<mid<high", "order of the levels of columns: a change by k levels costs k "
+        "times as much", type=_ordinal)  # fmt: skip
     add("--numbers A,B", "read the text of these columns as numbers, such as $1,234.50 or 12 %%; "
         "other text counts as missing", type=names, default=())  # fmt: skip
     add("--missing", "replacement for missing numbers; error refuses them; missing text is a "
@@ -221,6 +223,11 @@ def _bounds(text: str) -> Any:
     return found
 
 
+def _ordinal(text: str) -> dict[str, list[str]]:
+    """``grade=low<mid<high,size=S<M`` as levels by name."""
+    return {name: levels.split("<") for name, levels in _pairs(text)}
+
+
 def _pairs(text: str) -> list[tuple[str, str]]:
     pairs = [part.rpartition("=") for part in names(text)]
     if not all(name and equals for name, equals, _ in pairs):
@@ -248,5 +255,6 @@ def _encoding(text: str) -> str:
 
 numbers.__name__ = "list of numbers"
 amounts.__name__ = "list of name=amount"
+_ordinal.__name__ = "list of name=level<level<..."
 _bounds.__name__ = "list of name=low..high, or data"
 _radius.__name__ = "number or auto"

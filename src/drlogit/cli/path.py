@@ -61,7 +61,7 @@ def run(arguments: Namespace, console: Console) -> int:
     del settings["class_weight"], settings["label_noise"]  # nothing is predicted
     kappa = training.by_label(arguments.kappa) if samples.kappa is None else samples.kappa
     if not hasattr(X, "columns"):
-        settings["categorical_features"] = settings["numbers"] = None
+        settings["categorical_features"] = settings["numbers"] = settings["ordinal"] = None
     with console.progress("path") as bar:
         path = regularization_path(
             X, y, arguments.epsilons, n_epsilons=arguments.n_epsilons,

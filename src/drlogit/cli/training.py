@@ -99,6 +99,7 @@ def parameters(arguments: argparse.Namespace, training: Training) -> dict[str, A
         "missing": arguments.missing,
         # What tells rows apart is gone, or was asked for.
         "categorical_features": training.categorical,
+        "ordinal": training.positions(arguments.ordinal, "--ordinal"),
         "numbers": [training.samples.names.index(n) for n in training.samples.numbers] or None,
         "bounds": training.positions(arguments.bounds, "--bounds"),
         "class_weight": "balanced" if arguments.balanced else None,

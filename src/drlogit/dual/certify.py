@@ -135,8 +135,8 @@ def pieces_of_dual_point(problem: Problem, dual: DualPoint | None) -> State | No
     domains, rows = problem.domains, problem.rows
     if dual is None or dual.moves is None or domains is None:
         return None
-    n_items = domains.n_groups + 2 * domains.bounded.size
-    same = dual.s.shape == (rows.n_samples,) and dual.moves.items.shape[1] == -(-n_items // 8)
+    n_bytes = -(-domains.n_items // 8)
+    same = dual.s.shape == (rows.n_samples,) and dual.moves.items.shape[1] == n_bytes
     if not same or (dual.moves.flipped.any() and not math.isfinite(problem.kappa)):
         return None
     state = rows.pair(rows.scatter(dual.s), rows.offsets)

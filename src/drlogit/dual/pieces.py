@@ -5,7 +5,8 @@ sample's pieces have masses q that total its weight and probabilities s.  Coordi
 the columns, then one for "none" of each group that has it, then ``high`` of each group, so that
 every group is complete; its least coefficient is zero, the others lie between that and high, and
 an offset stands for what that takes.  A moved category is left out of the row (label +1) or
-replaced by high (label -1), which is the worst of all categories for that label.
+replaced by high (label -1), which is the worst of all categories for that label.  A moved level of
+an ordered group is replaced by the level that its item names.
 
 Derivation: docs/algorithm.md, section 7.
 """
@@ -89,6 +90,9 @@ class PieceCoordinates:
             scale[group], mean[group] = 2.0 * np.square(scale[group]), 0.0
             if self.none[g] >= 0:
                 kind[self.none[g]], scale[self.none[g]] = GROUP + g, 2.0
+            if g >= domains.n_unordered:  # and others come for what ε pays
+                costs_of = domains.level_costs[g - domains.n_unordered]
+                scale[group] += min(2.0 * problem.epsilon / costs_of[costs_of > 0.0].min(), 1.0)
         for levels in domains.held:
             scale[levels] = np.square(scale[levels])
         places, widths = domains.bounded, domains.widths
@@ -143,7 +147,7 @@ def pieces_of_model(problem: Problem, coefficients: FloatArray) -> State:
     """The samples as they are, with the dual probabilities of a model."""
     domains = problem.domains
     assert domains is not None
-    n_bytes = -(-(domains.n_groups + 2 * domains.bounded.size) // 8)
+    n_bytes = -(-domains.n_items // 8)
     return problem.rows.run(_unmoved, problem.margins(coefficients), n_bytes)[0]
 
 
@@ -164,32 +168,25 @@ def _changes(
 ) -> tuple[Any, FloatArray, FloatArray]:
     """What pieces change of their samples' rows, as a sparse matrix; their labels and costs."""
     domains, own = layout.domains, pieces.own
-    n_groups, n_items = domains.n_groups, domains.n_groups + 2 * domains.bounded.size
-    items = np.unpackbits(pieces.items, axis=1, count=n_items).astype(bool)
+    items = np.unpackbits(pieces.items, axis=1, count=domains.n_items).astype(bool)
     sign = np.where(pieces.flipped, -1.0, 1.0) * block.y[own]
+    (piece, group, left), (rows, start, end), shifted, cost = domains.item_moves(table, own, items)
     # "None" is a category: its column is there for samples as they are.
-    piece, group = np.nonzero(items[:, :n_groups])
-    present = table.now[own[piece], group]
-    category = np.where(present >= 0, present, layout.none[group])
+    category = np.where(left >= 0, left, layout.none[group])
     lost, without = np.nonzero(table.now[own] < 0)
     upward = sign[piece] < 0.0
-    there, item = np.nonzero(items[:, n_groups:])
-    feature, end = item // 2, item % 2
-    ends = np.stack([domains.lower, domains.upper])
-    distance = ends[end, feature] - table.values[own[there], feature]
     offset = np.arange(own.size if layout.offset >= block.n_columns else 0)
     entries = [
         (lost, layout.none[without], np.ones(lost.size)),
         (piece, category, np.full(piece.size, -1.0)),
         (piece[upward], layout.high[group[upward]], np.ones(int(upward.sum()))),
-        (there, domains.bounded[feature], distance),
+        (rows, start, np.full(rows.size, -1.0)),
+        (rows, end, np.ones(rows.size)),
+        shifted,
         (offset, np.full(offset.size, layout.offset), np.ones(offset.size)),
     ]
     row, column, value = (np.concatenate(part) for part in zip(*entries, strict=True))
     changes = sp.csr_array((value, (row, column)), shape=(own.size, layout.size))
-    cost = items[:, :n_groups] @ domains.group_costs
-    paid = np.abs(distance) * domains.bounded_costs[feature]
-    cost += np.bincount(there, paid, minlength=own.size)
     flips = np.broadcast_to(block.flip_costs(layout.kappa), block.y.shape)
     cost[pieces.flipped] += flips[own[pieces.flipped]]
     return changes, sign, cost

@@ -5,17 +5,19 @@
 Groups are complete ("none" is a category); their least coefficient is zero (docs/adversary.md).  A
 piece is (sample, label, set of moved items); its row is the sample's with a few entries changed: a
 changed group loses the entry of its category and, under the label -1, gains one at its ``high``; a
-bounded feature goes to one of its ends.  So margins, adjoints and Gram matrix need the sample's own
+bounded feature goes to one of its ends; an ordered group loses the entry of its level and gains
+that of the level which its item names.  So margins, adjoints and Gram matrix need the sample's own
 row once and the changes beside it.
 
-Coordinates: categories, levels of immovable groups, sparse columns, high of each group, bounded
+Coordinates: categories, levels of ordered and immovable groups, sparse columns, high of each group, bounded
 features, dense columns, b if there is one, λ; after these P, the *combinations* of levels of a few
 groups each, so that a row has one entry where it would have several: a Gram matrix takes the square
 of their number, and the sums over combinations are spread out to levels once, at the end.  A row is
 a few sparse entries and a dense *tail* from the bounded features on.
 
     N, P, Q    samples, coordinates, coordinates with combinations
-    G, nb, C   groups that may change, bounded features, combinations of a sample
+    G, L       unordered groups that may change, levels of ordered groups that may
+    nb, C      bounded features, combinations of a sample
     T, m       entries of a row's tail, sparse entries of the row at hand
     W          64-bit words of a set of items
     y, cost    label and cost d of a piece          v, s   its margin and dual probability
@@ -38,7 +40,7 @@ from scipy.linalg.cython_blas cimport dsyrk
 from drlogit.engine cimport _sums
 from drlogit.engine._sums cimport Linearised, book, linearised
 from drlogit.problem._losses cimport entropy, loss_terms
-from drlogit.problem._moves cimport Item, Priced, sorted_items
+from drlogit.problem._moves cimport Item, LevelMoves, Priced, sorted_items
 from drlogit.rows._products cimport CompiledRows, CsrRows, DenseRows, Entries
 from drlogit.rows._shapes cimport fit
 
@@ -54,12 +56,14 @@ cdef enum:
     ADJOINTS = 3        # gradient, affine and centring part of a linearisation
 cdef double EMPTIED = SETTINGS.emptied, KEPT = SETTINGS.kept, SECOND = SETTINGS.second_order
 cdef double PASSING = SETTINGS.passing, BINDS = SETTINGS.binding_piece
-cdef double NEW_SLACK = SETTINGS.new_slack
 
 # Slacks below THIN of μ (or of what the step promised) are widened to WIDE μ.  The search for new
 # pieces uses a λ that is lower by AHEAD while μ is above AHEAD_MU, to find pieces before they bind.
 # A new piece has at most MOST_SHARE of a sample's weight.
 cdef double THIN = 0.05, WIDE = 0.3, AHEAD = 0.02, AHEAD_MU = 0.005, MOST_SHARE = 0.5
+
+# Slack of new pieces, in units of μ (2 to 20 are within 7 % of iterations on made tables).
+cdef double NEW_SLACK = 5.0
 
 cdef struct Piece:
     double y, cost, v, q, s, r     # label, cost, margin, multiplier, dual probability, slack
@@ -80,8 +84,10 @@ PieceState = namedtuple(
 cdef class Table:
     """The samples of a block in the coordinates of a layout; nothing of X is copied.
 
-    ``codes`` are the coordinates of each sample's categories, movable groups first, -1 for none of
-    the columns; ``joint`` those of its combinations, -1 for none; ``levels`` and ``signs`` the
+    ``codes`` are the coordinates of each sample's categories in unordered groups that may change,
+    then its levels in ordered groups, then coordinates in other groups, -1 for none.
+    ``level_places`` are the coordinates of levels, -1 for a level of reference; ``level_codes`` says
+    in which column of ``codes`` the group of a level is.  ``joint`` are the coordinates of its combinations, -1 for none; ``levels`` and ``signs`` the
     entries that a combination stands for.
     """
     cdef CompiledRows rows
@@ -91,26 +97,31 @@ cdef class Table:
     cdef const int[::1] tail_columns, places
     cdef bint offset, bare              # bare: nothing but groups
     cdef const double[::1] low, group_costs, lower, upper, bounded_costs
-    cdef const int[::1] bounded
-    cdef readonly Py_ssize_t N, G, C, nb, high, start, T, P, Q, W, least      # least: of joint
+    cdef const int[::1] bounded, level_places, level_codes
+    cdef object level_costs
+    cdef readonly Py_ssize_t N, G, L, C, nb, high, start, T, P, Q, W, least      # least: of joint
 
     def __init__(self, CompiledRows rows, codes, combined, layout):
         domains = layout.domains
         self.rows, self.y, self.w, self.codes = rows, rows.y, rows.w, codes
         self.joint, self.levels, self.signs = combined
-        self.N, self.C, self.G = rows.n_samples, self.joint.shape[1], domains.n_groups
+        self.N, self.C, self.G = rows.n_samples, self.joint.shape[1], domains.n_unordered
+        self.level_costs, self.level_places = domains.level_costs, layout.level_places
+        self.L = layout.level_places.size
+        sizes = [len(each) for each in domains.level_costs]
+        self.level_codes = self.G + np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
         self.least = np.min(combined[0], where=combined[0] >= 0, initial=layout.size)
         self.tail_columns, self.places = layout.tail_columns, layout.places
         self.Q = layout.size + self.levels.shape[0]
         self.nb, self.high = domains.bounded.size, layout.high
         self.start, self.offset = layout.start, layout.offset
         self.P, self.T = layout.size, layout.size - 1 - layout.start
-        fit(self.codes.shape[0] == self.N and self.codes.shape[1] >= self.G
+        fit(self.codes.shape[0] == self.N and self.codes.shape[1] >= self.G + len(sizes)
             and self.joint.shape[0] == self.N, "codes")
-        self.low, self.group_costs = np.zeros(self.G), domains.group_costs
+        self.low, self.group_costs = np.zeros(self.G), domains.group_costs[:self.G]
         self.bounded_costs = domains.bounded_costs
         self.lower, self.upper, self.bounded = domains.lower, domains.upper, layout.bounded
-        self.W = (self.G + 2 * self.nb + 63) // 64
+        self.W = (self.G + self.L + 2 * self.nb + 63) // 64
         own = layout.places[:rows.n_columns - layout.intercept]
         self.bare = not np.any(own >= 0)
 
@@ -168,6 +179,7 @@ cdef class Work:
     cdef double[::1] value, tail, one, reference, acc, local, rows, square
     cdef uint64_t[::1] moved, upwards
     cdef Priced priced
+    cdef LevelMoves level_moves
     cdef Item* items
     cdef double[::1] values
     cdef object kept
@@ -178,8 +190,8 @@ cdef class Work:
     cdef Py_ssize_t n_waiting
 
     def __init__(self, Table t, kappa, slope):
-        cdef Py_ssize_t most = 2 + 2 * t.G + t.nb
-        cdef unsigned char[::1] room = np.empty((t.G + t.nb + 1) * sizeof(Item), np.uint8)
+        cdef Py_ssize_t most = 2 + 2 * (t.G + t.L) + t.nb, items = t.G + t.L + t.nb + 1
+        cdef unsigned char[::1] room = np.empty(items * sizeof(Item), np.uint8)
         self.t, self.kappa, self.slope = t, kappa, slope
         fit(len(kappa) in (1, t.N) and len(slope) in (0, 1, t.N), "kappa and slopes")
         self.borrowed = t.rows.borrow()
@@ -191,7 +203,7 @@ cdef class Work:
         self.kept, self.items = room, <Item*>&room[0]
         self.index = np.empty(t.C + t.rows.n_columns, np.int32)
         self.value = np.empty(t.C + t.rows.n_columns)
-        self.tail, self.values = np.zeros(t.T + 1), np.empty(t.G + t.nb + 1)
+        self.tail, self.values = np.zeros(t.T + 1), np.empty(items)
         self.one, self.reference, self.acc = np.empty(most), np.empty(most), np.empty(most)
         self.local = np.empty(most * most)
         self.columns, self.place = np.empty(most, np.int32), np.full(t.P, -1, np.int32)
@@ -199,6 +211,7 @@ cdef class Work:
         self.rows, self.square = np.empty(PANEL * t.T + 1), np.zeros(t.T * t.T + 1)
         self.waiting, self.waiting_weight = np.empty((t.C, TOGETHER), np.int32), np.empty(TOGETHER)
         self.priced.n_groups, self.priced.n_bounded = t.G, t.nb
+        self.level_moves = LevelMoves(t.level_costs, t.level_places, t.G)
         if t.G:
             self.priced.low, self.priced.group_costs = &t.low[0], &t.group_costs[0]
         if t.nb:
@@ -276,41 +289,56 @@ cdef class Work:
         cdef Py_ssize_t j = item // 2
         return (self.t.upper[j] if item & 1 else self.t.lower[j]) - self.tail[j]
 
+    cdef inline Py_ssize_t changes(self, Py_ssize_t i, Py_ssize_t item, double label, int* column,
+                                   double* value) noexcept nogil:
+        """The columns that an item changes in the sample's row, two at most, and by how much."""
+        cdef Py_ssize_t n = 0, G = self.t.G, L = self.t.L
+        if item < G:
+            column[0], value[0], n = self.t.codes[i, item], -1.0, 1
+            if label < 0.0:
+                column[1], value[1], n = self.t.high + item, 1.0, 2
+        elif item < G + L:
+            column[0], value[0] = self.t.level_places[item - G], 1.0
+            if column[0] >= 0:
+                n = 1
+            column[n] = self.t.level_places[self.t.codes[i, self.t.level_codes[item - G]]]
+            value[n] = -1.0
+            if column[n] >= 0:
+                n += 1
+        else:
+            column[0] = self.t.start + (item - G - L) // 2
+            value[0], n = self.distance(item - G - L), 1
+        return n
+
     cdef double shift(self, Py_ssize_t i, const uint64_t* moved, double label,
                       const double* x) noexcept nogil:
         """What the moves change of the product with x."""
         cdef double total = 0.0
-        cdef Py_ssize_t item, w, G = self.t.G
+        cdef Py_ssize_t w, e
         cdef uint64_t bits
+        cdef int column[2]
+        cdef double value[2]
         for w in range(self.t.W):
             bits = moved[w]
             while bits:
-                item = 64 * w + first_bit(bits)
+                for e in range(self.changes(i, 64 * w + first_bit(bits), label, column, value)):
+                    total += value[e] * x[column[e]]
                 bits &= bits - 1
-                if item < G:
-                    total -= x[self.t.codes[i, item]]
-                    if label < 0.0:
-                        total += x[self.t.high + item]
-                else:
-                    total += x[self.t.start + (item - G) // 2] * self.distance(item - G)
         return total
 
-    cdef void spread(self, Py_ssize_t i, const uint64_t* moved, double label, double value,
+    cdef void spread(self, Py_ssize_t i, const uint64_t* moved, double label, double by,
                      double* out) noexcept nogil:
-        """out += value · (changes of the row)."""
-        cdef Py_ssize_t item, w, G = self.t.G
+        """out += by · (changes of the row)."""
+        cdef Py_ssize_t w, e
         cdef uint64_t bits
+        cdef int column[2]
+        cdef double value[2]
         for w in range(self.t.W):
             bits = moved[w]
             while bits:
-                item = 64 * w + first_bit(bits)
+                for e in range(self.changes(i, 64 * w + first_bit(bits), label, column, value)):
+                    out[column[e]] += by * value[e]
                 bits &= bits - 1
-                if item < G:
-                    out[self.t.codes[i, item]] -= value
-                    if label < 0.0:
-                        out[self.t.high + item] += value
-                else:
-                    out[self.t.start + (item - G) // 2] += value * self.distance(item - G)
 
     cdef double look(self, Py_ssize_t i, double score, const double* x, double lam, double ahead,
                      double label, double above, Piece* there, uint64_t* sets, Py_ssize_t n_there,
@@ -323,10 +351,11 @@ cdef class Work:
         cdef double curved
         cdef bint known
         cdef double* value = &self.values[0]
+        cdef const int* codes = &self.t.codes[i, 0] if self.t.codes.shape[1] else NULL
         cdef uint64_t* chosen
         self.priced.beta, self.priced.high = x, x + self.t.high
-        n = sorted_items(&self.priced, &self.t.codes[i, 0] if self.t.G else NULL, &self.tail[0],
-                         label, ahead, self.items)
+        n = sorted_items(&self.priced, codes, codes + self.t.G, &self.tail[0], label, ahead,
+                         self.items)
         h = self.terms(i, v, &s, &curved)
         best, value[0] = h - lam * d, h - ahead * d
         for t in range(n):
@@ -349,6 +378,9 @@ cdef class Work:
             for e in range(W):
                 chosen[e] = 0
             for t in range(pick):
+                e = self.items[t].before
+                if e >= 0:
+                    chosen[e >> 6] &= ~(<uint64_t>1 << (e & 63))
                 chosen[self.items[t].number >> 6] |= <uint64_t>1 << (self.items[t].number & 63)
             known = False
             for k in range(n_there):
@@ -380,8 +412,11 @@ cdef class Work:
 
         Local column 0 stands for the sample's own row.
         """
-        cdef Py_ssize_t W = self.t.W, G = self.t.G, k, w, item, c = 1
+        cdef Py_ssize_t W = self.t.W, k, w, e, c = 1
         cdef uint64_t bits
+        cdef int column[2]
+        cdef double value[2]
+        cdef double label
         for w in range(W):
             self.moved[w] = self.upwards[w] = 0
         for k in range(n):
@@ -394,13 +429,9 @@ cdef class Work:
         for w in range(W):
             bits = self.moved[w]
             while bits:
-                item = 64 * w + first_bit(bits)
-                if item < G:
-                    c = self.local_column(self.t.codes[i, item], c)
-                    if self.upwards[w] & (bits & (0 - bits)):
-                        c = self.local_column(self.t.high + item, c)
-                else:
-                    c = self.local_column(self.t.start + (item - G) // 2, c)
+                label = -1.0 if self.upwards[w] & (bits & (0 - bits)) else 1.0
+                for e in range(self.changes(i, 64 * w + first_bit(bits), label, column, value)):
+                    c = self.local_column(column[e], c)
                 bits &= bits - 1
         return c
 
@@ -551,8 +582,10 @@ cdef class Work:
     cdef void local_row(self, Py_ssize_t i, const Piece* p, const uint64_t* moved,
                         Py_ssize_t c) noexcept nogil:
         """A piece's row: one times the sample's, and its changes at the local columns."""
-        cdef Py_ssize_t e, item, w, G = self.t.G
+        cdef Py_ssize_t e, w
         cdef uint64_t bits
+        cdef int column[2]
+        cdef double value[2]
         cdef double* one = &self.one[0]
         one[0] = 1.0
         for e in range(1, c):
@@ -560,14 +593,9 @@ cdef class Work:
         for w in range(self.t.W):
             bits = moved[w]
             while bits:
-                item = 64 * w + first_bit(bits)
+                for e in range(self.changes(i, 64 * w + first_bit(bits), p.y, column, value)):
+                    one[self.place[column[e]]] += value[e]
                 bits &= bits - 1
-                if item < G:
-                    one[self.place[self.t.codes[i, item]]] -= 1.0
-                    if p.y < 0.0:
-                        one[self.place[self.t.high + item]] += 1.0
-                else:
-                    one[self.place[self.t.start + (item - G) // 2]] += self.distance(item - G)
 
 
 cdef class PieceView:
@@ -870,6 +898,7 @@ def linearise(Table t, state, const double[::1] x, double primal, double dual, d
     cdef double loss = state.loss
     cdef bint stays = refused is not None
     cdef Py_ssize_t i
+    visit.level_moves.price(&x[0], &visit.priced)
     with nogil:
         for i in range(t.N):
             visit.step(i)

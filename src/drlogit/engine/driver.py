@@ -24,8 +24,15 @@ from .settings import SETTINGS
 #: Called with each iterate's number and a way to a bound for it; True ends the run.
 Report = Callable[[int, Callable[[], float]], bool]
 
-#: Differences of objectives below this are rounding.
-_ROUNDING = 1e-14
+#: Differences of objectives below this are rounding; so is what a bound lacks at a complementarity
+#: below this many times tol.
+_ROUNDING, _EXHAUSTED = 1e-14, 1e-7
+
+#: Shorter steps end a run as stalled.
+_LEAST_STEP = 1e-9
+
+#: A budget of flips below this counts as none, where rows measure one.
+_NO_BUDGET = 1e-10
 
 
 @dataclass(frozen=True)
@@ -63,7 +70,7 @@ def run(
         comp, mu, decrement = newton.complementarity, newton.mu, newton.decrement()
         distance = newton.best - newton.expected + 0.5 * decrement
         if newton.pinned:  # -best is proven, and the complementarity is what may be missing of it
-            if comp <= tol * max(abs(newton.best), SETTINGS.nothing):
+            if comp <= tol * max(abs(newton.best), _NO_BUDGET):
                 return Found(iteration + 1, Status.OPTIMAL, state, None)
         else:
             if distance <= tol and max(distance, comp) <= retry:
@@ -74,7 +81,7 @@ def run(
                 return ended(iteration + 1, Status.OPTIMAL)
             if stop:
                 return ended(iteration + 1, Status.STOPPED)
-            if not max(distance, comp) > max(SETTINGS.exhausted * tol, _ROUNDING):
+            if not max(distance, comp) > max(_EXHAUSTED * tol, _ROUNDING):
                 return ended(iteration + 1, Status.STALLED)
         price = SETTINGS.blocking * comp
         # Predictor.
@@ -87,7 +94,7 @@ def run(
         state, limits = samples.correct(state, dcoef, sigma * mu, share)
         primal, dual = step_lengths(newton, limits, PARABOLA, price)
         step.plan(shortened(primal, mu), shortened(dual, mu), newton, limits, decrement)
-        if not max(step.primal, step.dual) > SETTINGS.least_step:
+        if not max(step.primal, step.dual) > _LEAST_STEP:
             return ended(iteration + 1, Status.STALLED)
     return ended(max_iter, Status.MAX_ITER)
 

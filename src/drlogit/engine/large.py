@@ -60,6 +60,15 @@ from ._survey import EDGES, SurveyStep, survey, survey_step
 from .protocols import Samples
 from .settings import SETTINGS
 
+#: Expansions, and solutions of one model with a growing active set, before the driver takes over.
+MOST_MODELS = 12
+
+#: How exactly the driver solves a model, in units of the distance (.0002 to .02 are alike).
+_INNER = 0.002
+
+#: A step is taken if it gains this share of what the model predicts.
+_GAINED = 0.5
+
 #: Report of the objective, the bound and λ; True ends the run.
 Report = Callable[[float, float, float], bool]
 
@@ -131,7 +140,7 @@ class ModelSolution(NamedTuple):
     flips: FloatArray
 
 
-class PosedProblem(Protocol):
+class ScaledProblem(Protocol):
     """The problem in the engine's coordinates (``pair.Scaling``)."""
 
     problem: Problem
@@ -164,7 +173,7 @@ class QuadraticSamples(Samples[QuadraticState, QuadraticPoint]):
         self.slopes = np.zeros(active.y.size)  # the parabola has their loss
         self.centre, self.value, self.gradient, self.gram = centre, value, gradient, gram
         self.least, self.gram_rows = least, 0.0
-        many = SETTINGS.many_columns <= centre.size < active.y.size / SETTINGS.least_samples
+        many = SETTINGS.many_columns <= centre.size < 2 * active.y.size / SETTINGS.many_samples
         self.estimated = SETTINGS.alike if many else 0  # iterations to come
 
     def _parabola(self, model: FloatArray) -> tuple[float, FloatArray]:
@@ -230,7 +239,7 @@ class QuadraticSamples(Samples[QuadraticState, QuadraticPoint]):
 class LargeRun:
     """A run of the method: the Gram matrix of the last expansion and the best bound so far."""
 
-    def __init__(self, posed: PosedProblem, work: WorkCounts) -> None:
+    def __init__(self, posed: ScaledProblem, work: WorkCounts) -> None:
         self.posed, self.work, self.problem = posed, work, posed.problem
         self.rows, self.kappa = self.problem.rows, self.problem.kappa
         self.newton = posed.newton(self.problem.epsilon)
@@ -246,12 +255,12 @@ class LargeRun:
         at, distance, subsampled = self._open(start), start.distance, start.sampled
         if not subsampled:
             self.most = min(self.most, SETTINGS.crowded * self.rows.n_samples)
-        for _ in range(SETTINGS.most_models):
+        for _ in range(MOST_MODELS):
             chosen = self._active_set(at, distance, subsampled)
             if chosen is None:
                 return None
             state, distance = chosen
-            target = max(SETTINGS.inner * distance, 0.1 * tol)
+            target = max(_INNER * distance, 0.1 * tol)
             new = self._step(at._replace(state=state), distance, target, tol, subsampled)
             if new is None:
                 return None
@@ -263,7 +272,7 @@ class LargeRun:
             if certified <= tol or stop:
                 status = Status.OPTIMAL if certified <= tol else Status.STOPPED
                 return LargeFit(at.model, at.objective, self.bound, self.point, status)
-            if distance > SETTINGS.keep_gram * before:
+            if distance > SETTINGS.helpful * before:
                 at = self._expand(at.state, at.model, 1.0)
         return LargeFit(at.model, at.objective, self.bound, self.point, Status.STALLED)
 
@@ -343,7 +352,7 @@ class LargeRun:
         On the way from a subsample to all rows the driver need not prove its distance.
         """
         begin, off = at.model, distance
-        for _ in range(SETTINGS.most_models):
+        for _ in range(MOST_MODELS):
             active = gathered(self.rows, _gather, self.rows.pair(at.state, self.rows.offsets))
             self.work.visits += 1
             solution = self._solve_model(at, begin, active, off, target, subsampled)
@@ -436,7 +445,7 @@ class LargeRun:
         """Whether a step gains its share of what the model predicts, or all that is needed."""
         predicted, gained = at.objective - solution.objective, at.objective - new.objective
         needed = min(at.objective, new.objective) - self.bound > tol
-        return gained >= SETTINGS.gained * length * predicted or not needed
+        return gained >= _GAINED * length * predicted or not needed
 
 
 # --- visits to a block -----------------------------------------------------------------------

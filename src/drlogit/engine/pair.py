@@ -36,7 +36,15 @@ from ._cones import cone_of, no_norm
 from ._newton import Newton
 from ._pair import PairState, certify_pair, correct_pair, linearise_pair, open_pair, predict_pair
 from ._sums import CHANGES
-from .large import LargeFit, LargeRun, WorkCounts, pays, start_from_sample, surveyed_point
+from .large import (
+    MOST_MODELS,
+    LargeFit,
+    LargeRun,
+    WorkCounts,
+    pays,
+    start_from_sample,
+    surveyed_point,
+)
 from .protocols import D, Samples
 from .settings import SETTINGS
 from .wide import WideSystem, is_wide
@@ -256,7 +264,7 @@ def _run_large(
 ) -> LargeFit | None:
     """The method for many samples, from the start if that is nearer than a sample leads."""
     problem = scaling.problem
-    allowed = problem.epsilon > 0.0 and max_iter >= SETTINGS.most_models
+    allowed = problem.epsilon > 0.0 and max_iter >= MOST_MODELS
     near = start if start is not None and _near(problem, start) else None
     by_sample = pays(problem)
     if not allowed or is_wide(problem.rows) or (near is None and not by_sample):
@@ -284,8 +292,8 @@ def _run_large(
 def _near(problem: Problem, start: Start) -> bool:
     """Whether a model of the loss at a start pays."""
     rows = problem.rows
-    many = rows.n_samples >= SETTINGS.least_samples * rows.n_columns
-    large = rows.n_nonzeros >= SETTINGS.least_entries
+    many = rows.n_samples >= 0.5 * SETTINGS.many_samples * rows.n_columns
+    large = rows.n_nonzeros >= 0.25 * SETTINGS.many_entries
     return many and large and start.distance <= SETTINGS.near_nats
 
 

@@ -1,5 +1,7 @@
 """Every tunable number of the engine, each with what it is for and where it was chosen.
 
+A number that any value in a wide range serves is no setting: it is a constant where it is used.
+
 "Generated" are awkward problems (three norms, immovable columns, weights, scales from 1e-3 to 1e3,
 ε from 1e-5 to 2 ε_max, as ``benchmarks/stress.py`` makes them); numbers were chosen on seeds below
 1000 and judged on others.
@@ -55,8 +57,6 @@ class Settings:
     never; one second-order cone of six rows and 43 columns is not proven without)."""
     allowance: float = 0.5
     """Rise of the loss beyond its parabola, per decrement or complementarity, to shorten a step."""
-    least_step: float = 1e-9
-    """Shorter steps end a run as stalled."""
     missing: float = 0.3
     """Loss above the pieces', per complementarity, from which a step is refused (made tables,
     seeds below 20: .1 refuses half as many steps more)."""
@@ -65,10 +65,6 @@ class Settings:
     below 20: .5 takes .6 iterations more; without, 3 of 250 domain cases have no bound)."""
 
     # --- tables ("tables": 400 generated problems with domains, seeds below 1000) ---
-    table_push: float = 0.3
-    """How far from the constant model a run opens, in λ (.1 to .5: within half an iteration)."""
-    new_slack: float = 5.0
-    """Slack of new pieces, in units of μ (made tables: 2 to 20 are within 7 % of iterations)."""
     trust: float = 1.3
     """Least range of a group, in prices of its change, that trust rows allow (made tables of
     40 to 70 columns of four to six letters, 2,000 to 4,500 rows: 1.1 takes 13 % more)."""
@@ -80,18 +76,13 @@ class Settings:
     flip_margin: float = 2.0
     """Margin from which on flips pay where a run opens, as far as 1 ≤ λ ≤ .14/ε (made tables: 1 to
     4 are alike; without, up to three times the iterations at small ε and κ)."""
-    combined: float = 0.2
-    """Levels of groups are combined up to the root of so many combinations per sample."""
 
     # --- certificate ---
     emptied: float = 1e-2
     """Share of s that a correction has to leave, or s becomes 0 (separated samples)."""
     helpful: float = 0.3
-    """Corrections go on, and bounds are tried again, where the shortfall falls to this share."""
-    exhausted: float = 1e-7
-    """Complementarity per tol at which a bound that is still too low is due to rounding."""
-    nothing: float = 1e-10
-    """A budget of flips below this, where rows measure one, is none."""
+    """Corrections go on, bounds are tried again and Gram matrices are kept, where a step leaves at
+    most this share of the distance (Gram matrices: .03 takes one more, 1 two surveys more)."""
 
     # --- many samples (``large``): chosen on standard normal features, (5000, 40), (8000, 60),
     # (8000, 220), (8000, 300), (10000, 200), (20000, 50), (30000, 100), (60000, 20), a7a and w7a;
@@ -106,36 +97,24 @@ class Settings:
     """Share of the rows to start from, in roots of coefficients per row; a quarter at most (1.5
     takes one survey more at (5000, 40), (8000, 60), 2.5 a tenth more Gram matrices; a sample of a
     sample, besides, 1.05 times as long, but .85 at (60000, 120) from .7 ε_max on)."""
-    least_samples: int = 8
-    """Samples for each coefficient that a near start wants, and hinges (``alike``)."""
     sample_tolerance: float = 0.2
     """How exactly to solve on a sample, in units of coefficients per row (of its error: .4; .1
     takes an iteration more there, and saves none)."""
     least_multiple: float = 0.2
     """Least multiple of a model to start from (near ε_max .1 is alike, .5 and .03 take 5 to 10 %
     longer at (8000, 220), (11000, 300), (20000, 70)); at most it is doubled."""
-    inner: float = 0.002
-    """How exactly the driver solves a model, in units of the distance (.0002 to .02 are alike)."""
     reach: float = 2.5
     """How far a step may carry margins, in root mean squares: 1.5 takes one survey more."""
     bent: float = 4.0
     """Hinges of less curvature than this many times the loss's mean stay out of the Gram matrix (1:
     a tenth more Gram matrices from .7 ε_max on, 10: up to six iterations more)."""
     alike: int = 2
-    """Iterations on a model, with ``least_samples`` hinges for each coefficient, that need no Gram
-    matrix of them (at .7 to .99 ε_max none takes 1.0 to 1.4 Gram matrices more, 1 half of that; 3
+    """Iterations on a model, with eight hinges for each coefficient, that need no Gram matrix of
+    them (at .7 to .99 ε_max none takes 1.0 to 1.4 Gram matrices more, 1 half of that; 3
     save .2 and take an iteration more; also for correlated, lognormal and t features), ..."""
     many_columns: int = 128
     """... from so many coefficients on ((8000, 220), (10000, 200): .75 to .95 times as long;
     (20000, 50): up to 1.2 times, (30000, 100): .9 to 1.1, since iterations are added)."""
-    gained: float = 0.5
-    """A step is taken if it brings this share of what the model promised."""
-    keep_gram: float = 0.3
-    """The Gram matrix stands while a step leaves no more than this share of the distance (.03 takes
-    one more, 1 two surveys more, at (8000, 60), (8000, 220))."""
-    most_models: int = 12
-    """Models, and runs on one with more and more samples near the kink, before others take over;
-    where fewer iterations are allowed, they are the driver's."""
 
     # --- near starts (``pair``): paths of 15 and 30 radii on a7a, w7a, (2500, 40),
     # (8000, 220), (20000, 50) ---
@@ -144,9 +123,7 @@ class Settings:
     (.005 to .1 are alike on (2500, 40), (9000, 45) and one-hot columns of 8,000 rows),"""
     crowded: float = 0.5
     """... if no more than this share of the entries is near the kink (without, a path on w6a takes
-    1.7 times as long; w7a: .35 to .6 are alike),"""
-    least_entries: int = 50_000
-    """... if X has so many entries (569 × 30, a1a: as long either way)."""
+    1.7 times as long; w7a: .35 to .6 are alike), and X has a quarter of ``many_entries``."""
 
     # --- several classes (``class_system``): chosen on standard normal features, (5000, 50, 5),
     # (20000, 100, 10), seed 7; judged on other seeds and shapes ---

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from numbers import Real
@@ -51,6 +51,7 @@ def epsilon_max(
     categories: Any = None,
     bounds: Any = None,
     categorical_features: Any = "from_dtype",
+    ordinal: Mapping[Any, Sequence[Any]] | None = None,
     numbers: Sequence[Any] | None = None,
     missing: Fill = "error",
     sample_weight: ArrayLike | None = None,
@@ -77,7 +78,8 @@ def epsilon_max(
     _, _, problem = _posed(
         X, y, sample_weight, kappa, norm=norm, fit_intercept=fit_intercept,
         feature_costs=feature_costs, categories=categories, bounds=bounds,
-        categorical_features=categorical_features, numbers=numbers, missing=missing,
+        categorical_features=categorical_features, ordinal=ordinal, numbers=numbers,
+        missing=missing,
     )  # fmt: skip
     return largest_radius(problem)
 
@@ -93,6 +95,7 @@ def suggest_radius(
     categories: Any = None,
     bounds: Any = None,
     categorical_features: Any = "from_dtype",
+    ordinal: Mapping[Any, Sequence[Any]] | None = None,
     numbers: Sequence[Any] | None = None,
     missing: Fill = "error",
     sample_weight: ArrayLike | None = None,
@@ -103,8 +106,8 @@ def suggest_radius(
 
     Parameters
     ----------
-    X, y, norm, fit_intercept, feature_costs, categories, bounds, categorical_features, numbers, \
-missing
+    X, y, norm, fit_intercept, feature_costs, categories, bounds, categorical_features, ordinal, \
+numbers, missing
         As in :class:`drlogit.DRLogisticRegression`.
     confidence : float
         Probability, in (0, 1), that the ball contains a distribution for which the true
@@ -142,7 +145,8 @@ missing
     _, _, problem = _posed(
         X, y, sample_weight, math.inf, norm=norm, fit_intercept=fit_intercept,
         feature_costs=feature_costs, categories=categories, bounds=bounds,
-        categorical_features=categorical_features, numbers=numbers, missing=missing,
+        categorical_features=categorical_features, ordinal=ordinal, numbers=numbers,
+        missing=missing,
     )  # fmt: skip
     return suggested_radius(problem, confidence, check_count(n_draws, "n_draws"), random_state)
 
@@ -216,6 +220,7 @@ def regularization_path(
     categories: Any = None,
     bounds: Any = None,
     categorical_features: Any = "from_dtype",
+    ordinal: Mapping[Any, Sequence[Any]] | None = None,
     numbers: Sequence[Any] | None = None,
     missing: Fill = "error",
     sample_weight: ArrayLike | None = None,
@@ -245,8 +250,8 @@ def regularization_path(
         Cost of flipping a label: ``epsilon / kappa`` is the largest share of labels that the
         adversary may flip.  ``inf`` if labels are correct; by label or by sample as in
         :class:`~drlogit.DRLogisticRegression`.
-    norm, fit_intercept, feature_costs, categories, bounds, categorical_features, numbers, \
-missing, sample_weight, solver, tol, max_iter
+    norm, fit_intercept, feature_costs, categories, bounds, categorical_features, ordinal, \
+numbers, missing, sample_weight, solver, tol, max_iter
         As in :class:`~drlogit.DRLogisticRegression`.
     max_time : float, optional
         Time limit in seconds for all fits.  The fit at the limit returns its best certified model,
@@ -283,7 +288,8 @@ missing, sample_weight, solver, tol, max_iter
     learner, data, problem = _posed(
         X, y, sample_weight, kappa, norm=norm, fit_intercept=fit_intercept,
         feature_costs=feature_costs, categories=categories, bounds=bounds,
-        categorical_features=categorical_features, numbers=numbers, missing=missing,
+        categorical_features=categorical_features, ordinal=ordinal, numbers=numbers,
+        missing=missing,
     )  # fmt: skip
     names = data.model["names"]
     limit = largest_radius(problem)

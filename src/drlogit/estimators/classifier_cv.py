@@ -84,8 +84,8 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         of the best.
     refit : bool
         Whether to fit the chosen model to all data.  Without a refit the estimator cannot predict.
-    norm, fit_intercept, feature_costs, categories, bounds, categorical_features, numbers, \
-missing, solver, tol, max_iter, class_weight, label_noise
+    norm, fit_intercept, feature_costs, categories, bounds, categorical_features, ordinal, \
+numbers, missing, solver, tol, max_iter, class_weight, label_noise
         As in :class:`DRLogisticRegression`.
     max_time : float, optional
         Time limit in seconds for the whole search, including the final fit.  If it is reached, the
@@ -166,6 +166,7 @@ missing, solver, tol, max_iter, class_weight, label_noise
         categories: Any = None,
         bounds: Any = None,
         categorical_features: Any = "from_dtype",
+        ordinal: Mapping[Any, Sequence[Any]] | None = None,
         numbers: Sequence[Any] | None = None,
         missing: Fill = "error",
         solver: SolverName = "auto",
@@ -191,6 +192,7 @@ missing, solver, tol, max_iter, class_weight, label_noise
         self.categories = categories
         self.bounds = bounds
         self.categorical_features = categorical_features
+        self.ordinal = ordinal
         self.numbers = numbers
         self.missing = missing
         self.solver = solver

@@ -55,6 +55,7 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     categories: Any
     bounds: Any
     categorical_features: Any
+    ordinal: Mapping[Any, Sequence[Any]] | None
     numbers: Sequence[Any] | None
     missing: Fill
     solver: SolverName
@@ -162,15 +163,18 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     def _groups(self, names: Sequence[Any]) -> Any:
         """Groups of columns of the matrix, by position: those stated, and those encoded."""
-        encoded = [] if self.encoding_ is None else self.encoding_.groups
+        encoded = [] if self.encoding_ is None else self.encoding_.categories
         stated = self.categories
         if stated is None or any(isinstance(each, str) for each in (stated, *stated)):
             return encoded or stated  # what is no list of groups is refused later
         first = [place[0] if place.size else -1 for place in self._table.places]
-        found = [
-            [c if c is None else int(first[position_of(c, names, "categories")]) for c in group]
-            for group in stated
-        ]
+        found: list[Any] = []
+        for group in stated:
+            at = [
+                c if c is None else int(first[position_of(c, names, "categories")]) for c in group
+            ]
+            ordered = isinstance(group, Mapping)
+            found.append(dict(zip(at, group.values(), strict=True)) if ordered else at)
         return [*found, *encoded]
 
     def _fit_problem(

@@ -34,7 +34,13 @@ from ..rows.checks import (
     signs_of,
 )
 from ..rows.interface import Rows
-from .tables.encoding import Encoding, find_categorical, fit_encoding, positions_of
+from .tables.encoding import (
+    Encoding,
+    find_categorical,
+    fit_encoding,
+    position_of,
+    positions_of,
+)
 from .tables.frames import columns_of, is_frame, is_table
 from .tables.served_rows import columns_seen, far_outside, remarks_on
 
@@ -202,25 +208,35 @@ def features_to_fit(estimator: Any, X: Any, sample_weight: Any) -> Any:
         return X
     wanted, fill = estimator.categorical_features, estimator.missing
     texts = () if estimator.numbers is None else estimator.numbers
+    ordinal = {} if estimator.ordinal is None else estimator.ordinal
+    if not isinstance(ordinal, Mapping):
+        raise ValueError(f"ordinal must be a dict of columns to their levels, got {ordinal!r:.60}")
     if isinstance(wanted, str) and wanted == "from_dtype" and not is_frame(X):
         wanted = None  # an array has one type
-    if (wanted is not None or texts) and not is_table(X):
+    if (wanted is not None or texts or ordinal) and not is_table(X):
+        name = "numbers" if texts else "ordinal" if ordinal else "categorical_features"
         raise ValueError(
-            f"{'numbers' if texts else 'categorical_features'} needs a data frame or a dense "
-            f"array, got {type(X).__name__}; declare one-hot columns with categories"
+            f"{name} needs a data frame or a dense array, got {type(X).__name__}; declare one-hot "
+            "columns with categories"
         )
-    if wanted is None and not texts and (fill == "error" or not is_table(X)):
+    if wanted is None and not texts and not ordinal and (fill == "error" or not is_table(X)):
         return _numbers_seen(estimator, X)
     columns = columns_of(X)
-    numbers = positions_of(texts, [column.name for column in columns], "numbers")
-    categorical = find_categorical(columns, wanted, numbers, estimator.categories)
+    names = [column.name for column in columns]
+    numbers = positions_of(texts, names, "numbers")
+    orders = {position_of(each, names, "ordinal"): ordinal[each] for each in ordinal}
+    categorical = find_categorical(
+        columns, wanted, {*numbers, *orders} if wanted == "from_dtype" else numbers,
+        estimator.categories,
+    )  # fmt: skip
+    categorical = sorted({*categorical, *orders})
     if not categorical and not numbers and fill == "error":
         return _numbers_seen(estimator, X)
     _check_table(estimator, X, reset=True)
     weights = None if sample_weight is None else check_weights(sample_weight, X.shape[0])
     encoding = fit_encoding(
         columns, categorical, fill=fill, weights=weights, stated=not isinstance(wanted, str),
-        numbers=numbers,
+        numbers=numbers, orders=orders,
     )  # fmt: skip
     estimator.encoding_, rows = encoding, encoding.matrix(columns)
     estimator.columns_seen_ = columns_seen(rows.matrix, encoding.number_places, rows.absent)

@@ -31,7 +31,7 @@ from ..estimators.tables.frames import MISSING_MARKS
 from ..problem.domains import check_domains
 from ..problem.label_costs import BY_SAMPLE, StatedKappa, cost_matrix, unit_and_trust
 from ..problem.norms import get_norm
-from ..problem.parameters import check_costs, check_epsilon, check_kappa
+from ..problem.parameters import check_cost_matrix, check_costs, check_epsilon, check_kappa
 from ..problem.result import Result, Status, Trace
 from ..problem.transport import Ball
 from ..rows.checks import TOO_LARGE
@@ -166,7 +166,11 @@ def _document(model: Any) -> dict[str, Any]:
         "columns": None if encoding is None else [asdict(column) for column in encoding.columns],
         "columns_seen": model.columns_seen_,
         "missing_marks": None if encoding is None else MISSING_MARKS,
-        "categories": None if groups is None else [[*group] for group in groups],
+        "categories": None if groups is None else [
+            {"columns": [*group], "places": [*group.values()]}
+            if isinstance(group, Mapping) else [*group]
+            for group in groups
+        ],
         "bounds": None if bounds is None else [
             np.broadcast_to(np.asarray(end, dtype=float), n_features) for end in bounds
         ],
@@ -246,7 +250,10 @@ def _parse(top: Fields) -> DRLogisticRegression:
         raise ValueError(f"'n_features' must be the number of coefficients, {width}, got {n!r:.40}")
     costs = noise = None
     if top["feature_costs"] is not None:
-        costs = check_costs(_numbers(top, "feature_costs", n, finite=False), n)
+        square = np.ndim(top["feature_costs"]) == 2
+        costs = _numbers(top, "feature_costs", *(n, n) if square else (n,), finite=square)
+        stated = check_cost_matrix(costs, n, top["norm"], domains=False) if square else None
+        costs = check_costs(costs, n) if stated is None else stated
     encoding = _parse_encoding(top, n)
     classes = _checked_classes(top["classes"])
     K = () if len(classes) == 2 else (len(classes),)
@@ -277,11 +284,18 @@ def _parse(top: Fields) -> DRLogisticRegression:
         model.columns_seen_ = np.array(top["columns_seen"], dtype=float)  # null is NaN
         if model.columns_seen_.shape != (3, model.n_features_in_):
             raise ValueError(f"'columns_seen' must be three rows of {model.n_features_in_} numbers")
-    model.categories_ = top["categories"]
+    model.categories_ = top["categories"] and [
+        dict(zip(group["columns"], group["places"], strict=True))
+        if isinstance(group, dict) else group
+        for group in top["categories"]
+    ]  # fmt: skip
     domains = check_domains(model.categories_, model.bounds_, n)
     unit, trust = unit_and_trust(model.kappa, model.classes_)
     ends, none = domains[:3], domains.with_none
-    ball = Ball(epsilon, unit, model.norm, costs, model.fit_intercept, *ends, trust, none)
+    ball = Ball(
+        epsilon, unit, model.norm, costs, model.fit_intercept, *ends, trust, none,
+        domains.positions,
+    )  # fmt: skip
     model._set_result(_parse_fit(fit, ball, K, n, model.tol), epsilon, model.kappa)
     model.set_params(**read_parameters(top["parameters"]))
     return model
@@ -338,7 +352,16 @@ def _parse_encoding(top: Fields, n_features: int) -> Encoding | None:
         fill = None if each["fill"] is None else _numbers(each, "fill")
         if each["decimal"] not in (None, ".", ","):
             raise ValueError(f"'decimal' must be '.', ',' or null, got {each['decimal']!r:.20}")
-        columns.append(EncodedColumn(each["name"], levels, fill, each["kind"], each["decimal"]))
+        columns.append(
+            EncodedColumn(
+                each["name"],
+                levels,
+                fill,
+                each["kind"],
+                each["decimal"],
+                bool(each.get("ordered", False)),
+            )
+        )
     encoding = Encoding(tuple(columns))
     if top["missing_marks"] != list(MISSING_MARKS):
         raise ValueError("'missing_marks' must be those of this version of drlogit")

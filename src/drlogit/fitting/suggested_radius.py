@@ -43,6 +43,7 @@ from ..dual.classes import ClassCoordinates
 from ..engine.classes import loss_hessian
 from ..engine.wide import DENSE_LIMIT
 from ..problem.classes import ClassProblem, Scored
+from ..problem.domains import least_move
 from ..problem.losses import flip_probability
 from ..problem.problem import Problem
 from ..rows.arrays import FloatArray, IndexArray
@@ -123,10 +124,12 @@ def _of_pair(problem: Problem, model: FloatArray) -> tuple[Draw, Callable[[Float
     kept = np.flatnonzero(problem.penalised)
     n_normed, costs = kept.size, problem.costs[kept]
     groups: list[IndexArray] = []
+    positions: tuple[FloatArray | None, ...] = ()
     if problem.domains is not None:
         kept = np.append(kept, problem.domains.columns)
         costs = np.append(costs, problem.domains.column_costs)
         groups = [*problem.domains.groups]
+        positions = (*[None] * problem.domains.n_unordered, *problem.domains.positions)
     free = np.setdiff1d(np.arange(problem.costs.size), kept)
     margins, units = problem.margins(model), np.eye(1, problem.costs.size)[0]
     columns = [
@@ -138,7 +141,7 @@ def _of_pair(problem: Problem, model: FloatArray) -> tuple[Draw, Callable[[Float
     def cost(g: FloatArray) -> float:
         normed = problem.norm.value(g[:n_normed]) if n_normed else 0.0
         *levels, bounded = np.split(g[n_normed:], np.cumsum([group.size for group in groups]))
-        changes = (max(-G[G < 0.0].sum(), G[G > 0.0].sum()) for G in levels)
+        changes = map(least_move, levels, positions)
         return float(normed + sum(changes) + np.abs(bounded).sum())
 
     if problem.rows.n_columns <= min(DENSE_LIMIT, problem.rows.n_samples):

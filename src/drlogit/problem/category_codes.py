@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..rows.arrays import IndexArray, Matrix
+from ..rows.blocks import Block
 from ..rows.matrix import ShiftedArray, row_chunks
 from ._moves import codes_of_dense, codes_of_sparse
 
@@ -22,6 +23,19 @@ class CategoryCodes(NamedTuple):
 
     now: NDArray[np.int32]
     wrong: NDArray[np.int32]
+
+
+def codes_of(block: Block, groups: tuple[IndexArray, ...]) -> NDArray[np.int32]:
+    """The categories of a block's samples; each group is read once, and kept with the block."""
+    kept = block.kept.setdefault("codes", {})
+    new = tuple(group for group in groups if group.tobytes() not in kept)
+    if new:
+        found = category_codes(block.X, new).now
+        kept.update((group.tobytes(), found[:, k]) for k, group in enumerate(new))
+    now = np.empty((block.y.size, len(groups)), dtype=np.int32)
+    for k, group in enumerate(groups):
+        now[:, k] = kept[group.tobytes()]
+    return now
 
 
 def category_codes(X: Matrix, groups: tuple[IndexArray, ...]) -> CategoryCodes:

@@ -129,6 +129,11 @@ def pose_classes(
         for_numbers=True,
         **model,
     )
+    if given.matrix is not None:
+        raise ValueError(
+            f"feature_costs as a matrix is for two classes, got {classes.size}: state one cost for "
+            "each feature"
+        )
     plain = given.as_numbers
     cost = plain.cost if by_sample else replace(plain.cost, kappa=kappa)
     return ClassProblem(

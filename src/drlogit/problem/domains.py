@@ -8,17 +8,19 @@ domains the adversary keeps to what a table can hold, and moving a sample costs
 with U the features without a domain, B those between two bounds, and g the *groups*: one-hot
 columns of which each sample has one 1, or none.  "None" is a category like the others if the group
 says so or, in a fit, if it occurs in the data.  The fit remembers it, so that an audit of other
-rows has the same categories.
+rows has the same categories.  The levels of an *ordered* group lie on a line, and a change costs
+``c_g`` times the distance between its two levels.
 
 For a linear model a sample's move is made of *items*: for each group the change to the category
 that lowers its margin most, for each bounded feature the move to the end that does.  An item has
-a gain (what the margin loses) and a cost.  Bounds on one side only are no domain: one of the two
-labels always finds the open side adverse (``docs/adversary.md``).
+a gain (what the margin loses) and a cost.  An ordered group has an item for each of its levels.
+Bounds on one side only are no domain: one of the two labels always finds the open side adverse
+(``docs/adversary.md``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -38,11 +40,32 @@ class ItemTable(NamedTuple):
     """What a block keeps of its samples for their items.
 
     ``now`` holds the column of the category that a sample has in each group, -1 for none;
-    ``values`` its bounded features.
+    ``values`` its bounded features; ``levels`` its level in each ordered group, counted through all
+    ordered groups, -1 for none.
     """
 
     now: NDArray[np.int32]
     values: FloatArray
+    levels: NDArray[np.int32]
+
+    def picked(self, samples: IndexArray) -> ItemTable:
+        """The rows of some samples."""
+        return ItemTable(self.now[samples], self.values[samples], self.levels[samples])
+
+
+class ItemMoves(NamedTuple):
+    """What sets of items change, one set for each piece.
+
+    ``changed`` are unordered groups: the piece, the group and the column that is left (-1: none).
+    ``stepped`` are ordered groups: the piece, the column that is left and the one that is reached.
+    ``shifted`` are bounded features: the piece, the column and by how much it changes.  ``cost`` is
+    what each piece costs.
+    """
+
+    changed: tuple[IndexArray, IndexArray, NDArray[np.int32]]
+    stepped: tuple[IndexArray, IndexArray, IndexArray]
+    shifted: tuple[IndexArray, IndexArray, FloatArray]
+    cost: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,9 +75,9 @@ class Domains:
     Attributes
     ----------
     groups : tuple of index arrays
-        The columns of each group whose category can change.
+        The columns of each group whose category can change; ordered groups come last.
     group_costs : array
-        What a change costs, for each group.
+        What a change costs, for each group; in ordered groups, by one unit of distance.
     with_none : bool array
         Whether "none of these columns" is a category of the group.
     bounded : index array
@@ -67,6 +90,9 @@ class Domains:
         Columns that hold one value throughout.
     given_ends : pair of arrays, optional
         The bounds of the features as they were given, where these are of shifted ones.
+    positions : tuple of arrays
+        Where the levels of each ordered group lie on its line; NaN for a level off the line, which
+        is at distance 1 from every other.
     """
 
     groups: tuple[IndexArray, ...]
@@ -80,19 +106,67 @@ class Domains:
     constant: IndexArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     constant_values: FloatArray = field(default_factory=lambda: np.empty(0))
     given_ends: tuple[FloatArray, FloatArray] | None = None
+    positions: tuple[FloatArray, ...] = ()
 
     @property
     def n_groups(self) -> int:
         return len(self.groups)
 
+    @property
+    def n_unordered(self) -> int:
+        return len(self.groups) - len(self.positions)
+
+    @property
+    def n_items(self) -> int:
+        """Items are unordered groups, levels of ordered groups, two ends of bounded features."""
+        return self.n_unordered + self.level_columns.size + 2 * self.bounded.size
+
+    @cached_property
+    def level_columns(self) -> IndexArray:
+        """The columns of all levels of ordered groups."""
+        return _joined(self.groups[self.n_unordered :])
+
+    @cached_property
+    def level_costs(self) -> tuple[FloatArray, ...]:
+        """For each ordered group, what it costs to go from each level to each."""
+        costs = self.group_costs[self.n_unordered :]
+        return tuple(c * distances(at) for c, at in zip(costs, self.positions, strict=True))
+
+    def item_moves(self, table: ItemTable, own: IndexArray, items: BoolArray) -> ItemMoves:
+        """What the ``items`` of each piece, a sample ``own`` moved, change and cost."""
+        n, ordered = self.n_unordered, self.level_columns.size
+        piece, group = np.nonzero(items[:, :n])
+        cost = items[:, :n] @ self.group_costs[:n]
+        rows, level = np.nonzero(items[:, n : n + ordered])
+        which = np.repeat(np.arange(len(self.positions)), [at.size for at in self.positions])[level]
+        start = table.levels[own[rows], which]
+        first = np.cumsum([0, *(at.size for at in self.positions)])[which]
+        paid = np.zeros(rows.size)
+        for k, costs in enumerate(self.level_costs):
+            of = which == k
+            paid[of] = costs[start[of] - first[of], level[of] - first[of]]
+        cost += np.bincount(rows, paid, minlength=own.size)
+        there, item = np.nonzero(items[:, n + ordered :])
+        feature, end = item // 2, item % 2
+        distance = np.stack([self.lower, self.upper])[end, feature]
+        distance -= table.values[own[there], feature]
+        paid = np.abs(distance) * self.bounded_costs[feature]
+        cost += np.bincount(there, paid, minlength=own.size)
+        return ItemMoves(
+            (piece, group, table.now[own[piece], group]),
+            (rows, self.level_columns[start], self.level_columns[level]),
+            (there, self.bounded[feature], distance),
+            cost,
+        )
+
     @cached_property
     def columns(self) -> IndexArray:
         """All columns that have a domain."""
-        return np.concatenate([*self.groups, self.bounded]).astype(np.intp)
+        return _joined((*self.groups, self.bounded))
 
     @cached_property
     def column_costs(self) -> FloatArray:
-        """What each of them costs to move, or its group to change."""
+        """What each of them costs to move, or its group to change (by one unit of distance)."""
         sizes = [group.size for group in self.groups]
         return np.concatenate([np.repeat(self.group_costs, sizes), self.bounded_costs])
 
@@ -123,7 +197,8 @@ class Domains:
             return None
         return replace(
             self,
-            groups=tuple(group for group, keep in zip(self.groups, kept, strict=True) if keep),
+            groups=_kept(self.groups, kept),
+            positions=_kept(self.positions, kept[self.n_unordered :]),
             group_costs=self.group_costs[kept],
             with_none=self.with_none[kept],
             bounded=self.bounded[stay],
@@ -142,6 +217,7 @@ class Domains:
         return {
             "groups": (*self.groups, *self.held),
             "with_none": np.append(self.with_none, np.zeros(len(self.held), dtype=bool)),
+            "positions": (*[None] * self.n_unordered, *self.positions, *[None] * len(self.held)),
             "lower": ends[0], "upper": ends[1],
         }  # fmt: skip
 
@@ -164,7 +240,9 @@ class Domains:
     @property
     def largest_cost(self) -> float:
         """No move of a sample within its domains costs more."""
-        return float(self.group_costs.sum() + self.bounded_costs @ self.widths)
+        changes = self.group_costs[: self.n_unordered].sum()
+        steps = sum(costs.max() for costs in self.level_costs)
+        return float(changes + steps + self.bounded_costs @ self.widths)
 
     def targets(self, coefficients: FloatArray) -> NDArray[np.int32]:
         """The columns of each group's least and greatest coefficients, -1 where "none" has it."""
@@ -188,15 +266,61 @@ class Domains:
 
 
 def _table(block: Block, _: None, domains: Domains) -> tuple[ItemTable, tuple[()]]:
-    """Made once for a block, and kept with it."""
-    from .category_codes import category_codes  # compiled: imported only when needed
+    return items_of(block, domains), ()
+
+
+def items_of(block: Block, domains: Domains) -> ItemTable:
+    """What a block keeps of its samples: made once."""
+    from .category_codes import codes_of  # compiled: imported only when needed
 
     kept = block.kept.get("items")
     if kept is None or kept[0] is not domains:
-        now = category_codes(block.X, domains.groups).now
+        now = codes_of(block, domains.groups)
         values = np.ascontiguousarray(dense_columns(block.X, domains.bounded))
-        kept = block.kept["items"] = domains, ItemTable(now, values)
-    return kept[1], ()
+        level_of = np.full(block.X.shape[1] + 1, -1, dtype=np.int32)  # the last is that of "none"
+        level_of[domains.level_columns] = np.arange(domains.level_columns.size)
+        levels = np.ascontiguousarray(level_of[now[:, domains.n_unordered :]])
+        kept = block.kept["items"] = domains, ItemTable(now, values, levels)
+    table: ItemTable = kept[1]
+    return table
+
+
+def distances(positions: FloatArray) -> FloatArray:
+    """Between the levels of an ordered group; those off the line, NaN, are at 1 from all others."""
+    apart = np.abs(positions[:, None] - positions)
+    apart[np.isnan(apart)] = 1.0
+    np.fill_diagonal(apart, 0.0)
+    return apart
+
+
+def least_move(change: FloatArray, positions: FloatArray | None) -> float:
+    """What it takes at least, at cost 1, to change the shares of a category's levels by ``change``.
+
+    What a change adds or takes in all comes from rows, or goes to rows, that have no level.
+    """
+    shares = float(max(-change[change < 0.0].sum(), change[change > 0.0].sum()))
+    if positions is None:
+        return shares
+    shares *= least_step(positions)
+    if np.isnan(positions).any():
+        return shares
+    order = np.argsort(positions)
+    carried = np.abs(np.cumsum(change[order])[:-1]) @ np.diff(positions[order])
+    return max(shares, float(carried)) if abs(change.sum()) <= 1e-12 else shares
+
+
+def least_step(positions: FloatArray | None) -> float:
+    """The least distance between two levels, 1 in an unordered group."""
+    apart = np.ones(1) if positions is None else distances(positions)
+    return float(apart[apart > 0.0].min())
+
+
+def _joined(parts: Sequence[IndexArray]) -> IndexArray:
+    return np.concatenate([*parts, np.empty(0, dtype=np.intp)]).astype(np.intp)
+
+
+def _kept(values: tuple[Any, ...], which: BoolArray) -> tuple[Any, ...]:
+    return tuple(value for value, keep in zip(values, which, strict=True) if keep)
 
 
 def dense_columns(X: Matrix, columns: IndexArray) -> FloatArray:
@@ -208,15 +332,19 @@ def dense_columns(X: Matrix, columns: IndexArray) -> FloatArray:
 class Declared(NamedTuple):
     """Domains as they are stated, before any data are seen; bounds have one entry per feature.
 
-    ``with_none`` says for each group whether "none of these columns" is one of its categories.
-    ``rows_add_none``: it is one, too, if it occurs in the rows.  ``rows_within``: rows beyond the
-    bounds are an error; else such a row can only move back towards its bounds.
+    ``with_none`` says for each group whether "none of these columns" is one of its categories, and
+    ``positions`` where the levels of an ordered group lie, None for other groups.
+    ``rows_add_none``: "none" is a category, too, if it occurs in the rows.  An ordered group has no
+    such category: a row without a level is then an error; else it keeps that value.
+    ``rows_within``: rows beyond the bounds are an error; else such a row can only move back towards
+    its bounds.
     """
 
     groups: tuple[IndexArray, ...]
     lower: FloatArray
     upper: FloatArray
     with_none: BoolArray
+    positions: tuple[FloatArray | None, ...]
     rows_add_none: bool = True
     rows_within: bool = True
 
@@ -227,9 +355,12 @@ def check_domains(
     """Positions of the groups' columns, and bounds for every feature.
 
     ``categories`` may name columns by position or, if there are ``names``, by name; None in a group
-    stands for the category "none of these columns".
+    stands for the category "none of these columns".  A group is ordered if it is a dict of columns
+    to their places on a line, None for a level off the line.
     """
-    given = [list(_listed(group)) for group in _listed(() if categories is None else categories)]
+    stated = [*_listed(() if categories is None else categories)]
+    positions = tuple(_places(each) if isinstance(each, Mapping) else None for each in stated)
+    given = [list(_listed(group)) for group in stated]
     with_none = np.array([any(c is None for c in group) for group in given], dtype=bool)
     groups = tuple(_positions(group, n_features, names) for group in given)
     taken = np.concatenate([*groups, np.empty(0, dtype=np.intp)]).astype(np.intp)
@@ -246,7 +377,19 @@ def check_domains(
                 f"got {lower[j]:g} and {upper[j]:g}"
             )
     lower[taken], upper[taken] = -np.inf, np.inf
-    return Declared(groups, lower, upper, with_none)
+    return Declared(groups, lower, upper, with_none, positions)
+
+
+def _places(group: Mapping[Any, Any]) -> FloatArray:
+    """The places of an ordered group's levels: distinct numbers, NaN for None."""
+    places = as_numbers([np.nan if at is None else at for at in group.values()], "categories")
+    on_line = places[~np.isnan(places)]
+    if None in group or np.unique(on_line).size < on_line.size or np.isinf(on_line).any():
+        raise ValueError(
+            "categories as a dict must map the columns of an ordered group to distinct finite "
+            f"numbers (None: off the line), got {dict(group)!r:.80}"
+        )
+    return places
 
 
 def _listed(values: Any) -> Iterable[Any]:
@@ -314,10 +457,17 @@ def domains_of(
     """
     bounded = np.flatnonzero(np.isfinite(declared.lower) & np.isfinite(declared.upper))
     occurs = rows.run(_check_rows, rows.offsets, declared, names)[1][0] > 0.0
+    ordered = np.array([at is not None for at in declared.positions], dtype=bool)
+    for g in np.flatnonzero(ordered & declared.rows_add_none & occurs)[:1]:
+        raise ValueError(
+            "every row must have a 1 in one column of an ordered group, got a row without in the "
+            f"group of {_shown(declared.groups[g][0], names)}"
+        )
     with_none = declared.with_none | (declared.rows_add_none & occurs)
     costs = costs.copy()
-    groups, group_costs, kept_none, held = [], [], [], []
-    for g, group in enumerate(declared.groups):
+    groups, group_costs, kept_none, held, positions = [], [], [], [], []
+    for g in np.argsort(ordered, kind="stable"):
+        group = declared.groups[g]
         cost = costs[group[0]]
         unequal = np.flatnonzero(costs[group] != cost)
         if unequal.size:
@@ -330,6 +480,7 @@ def domains_of(
             groups.append(group)
             group_costs.append(float(cost))
             kept_none.append(bool(with_none[g]))
+            positions += [] if (at := declared.positions[g]) is None else [at]
         else:
             costs[group] = np.inf
             if not with_none[g]:
@@ -350,6 +501,7 @@ def domains_of(
         tuple(held),
         constant,
         declared.lower[constant],
+        positions=tuple(positions),
     )
     return domains, costs
 
@@ -364,6 +516,8 @@ def _check_rows(
     from .category_codes import category_codes  # compiled: imported only when needed
 
     codes = category_codes(block.X, declared.groups)
+    own = enumerate(declared.groups)
+    block.kept["codes"] = {group.tobytes(): codes.now[:, k] for k, group in own}
     for i in np.flatnonzero(codes.wrong >= 0)[:1]:
         j = int(codes.wrong[i])
         raise ValueError(

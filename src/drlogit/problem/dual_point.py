@@ -29,9 +29,10 @@ class Moves:
     flipped : bool array
         Whether its label is not the sample's own.
     items : uint8 array of shape (n_pieces, n_bytes)
-        A bit for each item, as ``numpy.packbits`` packs them: for each group that can change,
-        whether it does; then for each bounded feature that can move, whether it goes to its lower
-        end, and whether it goes to its upper end.
+        A bit for each item, as ``numpy.packbits`` packs them: for each unordered group that can
+        change, whether it does; then for each level of the ordered groups that can change, whether
+        the sample goes there; then for each bounded feature that can move, whether it goes to its
+        lower end, and whether it goes to its upper end.
     share : float array
         The share of the sample's weight.
     s : float array

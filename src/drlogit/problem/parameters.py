@@ -41,6 +41,39 @@ def check_kappa(kappa: Any, *, least: float | None = None) -> float:
     return value
 
 
+def check_cost_matrix(
+    feature_costs: Any, n_features: int, norm: str, domains: bool
+) -> FloatArray | None:
+    """A cost matrix M, symmetric and positive definite; None if there are costs by feature.
+
+    A move Δ then costs ``√(ΔᵀMΔ)``.
+    """
+    if isinstance(feature_costs, str) or np.ndim(feature_costs) != 2:
+        return None
+    matrix = as_numbers(feature_costs, "feature_costs")
+    if norm != "l2" or domains:
+        raise ValueError(
+            "feature_costs as a matrix is for norm='l2' and numbers without categories or bounds, "
+            f"got norm={norm!r}{' with categories or bounds' if domains else ''}"
+        )
+    if matrix.shape != (n_features, n_features):
+        raise ValueError(
+            f"feature_costs must have shape ({n_features},) or ({n_features}, {n_features}), got "
+            f"{matrix.shape}"
+        )
+    definite = bool(np.isfinite(matrix).all()) and np.allclose(matrix, matrix.T, 1e-12, 0.0)
+    matrix = 0.5 * (matrix + matrix.T)
+    least = np.linalg.eigvalsh(matrix)[[0, -1]] if definite else np.zeros(2)
+    if not least[0] > 1e-14 * least[1]:
+        raise ValueError(
+            "feature_costs as a matrix must be finite, symmetric and positive definite, got "
+            f"eigenvalues from {least[0]:.3g} to {least[1]:.3g}"
+            if definite
+            else "feature_costs as a matrix must be finite and symmetric, got one that is not"
+        )
+    return matrix
+
+
 def check_costs(feature_costs: Any, n_features: int) -> FloatArray:
     """Positive transport costs, one per feature; ``inf`` for features that cannot move."""
     if feature_costs is None:

@@ -21,18 +21,20 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.linalg import solve_triangular
 
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.building import build_rows, labels_of
 from ..rows.centring import centred, exact_dot
 from ..rows.interface import Rows, State
+from ..rows.local import LocalRows
 from ..rows.reductions import Max
-from .domains import Declared, Domains, check_domains, domains_of
+from .domains import Declared, Domains, check_domains, domains_of, least_step
 from .label_costs import Trust, flip_costs, is_stated_singly, with_flip_costs
 from .losses import LAMBDA_CONSTANT, flip_loss
 from .norms import Norm, get_norm
-from .parameters import check_costs, check_epsilon, check_kappa
+from .parameters import check_cost_matrix, check_costs, check_epsilon, check_kappa
 from .robust_loss import RobustLoss
 from .transport import Ball, TransportCost
 
@@ -45,7 +47,8 @@ class PosedProblem:
 
     Where the rows are shifted (see :mod:`drlogit.rows.centring`) an intercept is that of the
     shifted features; without one the coefficients of a group that has a 1 in every row,
-    ``constant_sum``, take its place.
+    ``constant_sum``, take its place.  With a cost ``matrix`` LLᵀ the rows hold the features
+    ``Lᵀx``, for which it is the identity; coefficients are turned on their way in and out.
     """
 
     rows: Rows
@@ -53,6 +56,7 @@ class PosedProblem:
     cost: TransportCost
     fit_intercept: bool
     constant_sum: IndexArray | None = None
+    matrix: FloatArray | None = None
 
     @property
     def norm(self) -> Norm:
@@ -82,7 +86,7 @@ class PosedProblem:
         """The ball in plain numbers, for features as they were given."""
         costs = (self.costs[:-1] if self.fit_intercept else self.costs).copy()
         stated = {} if self.domains is None else self.domains.stated(costs)
-        plain = None if (costs == 1.0).all() else costs
+        plain = self.matrix if (costs == 1.0).all() else costs
         return Ball(
             self.epsilon, self.kappa, self.norm.name, plain, self.fit_intercept,
             trust=self.cost.trust, **stated,
@@ -120,7 +124,18 @@ class PosedProblem:
         return replace(self, rows=self.rows.with_columns(features), cost=cost)
 
     def moved(self, coefficients: FloatArray, sign: float) -> FloatArray:
-        """Those of a class, for features as given: for the shifted ones (sign 1), or back (-1)."""
+        """Those of a class: from features as given to those of the rows (sign 1), or back (-1)."""
+        if self.matrix is None:
+            return self._shifted(coefficients, sign)
+        factor, n = np.linalg.cholesky(self.matrix), len(self.matrix)
+        moved = self._shifted(coefficients, sign) if sign > 0.0 else coefficients.copy()
+        moved[:n] = factor @ moved[:n] if sign < 0.0 else (
+            solve_triangular(factor, moved[:n], lower=True)
+        )  # fmt: skip
+        return moved if sign > 0.0 else self._shifted(moved, sign)
+
+    def _shifted(self, coefficients: FloatArray, sign: float) -> FloatArray:
+        """The same for features that are shifted only."""
         moved, shift = coefficients.copy(), self.rows.shift
         if shift is None:
             return moved
@@ -173,9 +188,10 @@ class Problem(PosedProblem):
         domains = self.domains
         if domains is None:
             return self
-        costs, n_grouped = self.costs.copy(), domains.group_of.size
-        # A change of category is a move of two columns.
-        share = np.where(np.arange(domains.columns.size) < n_grouped, 0.5, 1.0)
+        costs = self.costs.copy()
+        # A change of category is a move of two columns, in an ordered group by one step or more.
+        steps = [1.0] * domains.n_unordered + [least_step(at) for at in domains.positions]
+        share = np.append(0.5 * np.array(steps)[domains.group_of], np.ones(domains.bounded.size))
         costs[domains.columns] = share * domains.column_costs
         return replace(self, cost=replace(self.cost, costs=costs, domains=None))
 
@@ -279,13 +295,21 @@ def pose_problem(
     if not isinstance(fit_intercept, bool | np.bool_):
         raise ValueError(f"fit_intercept must be True or False, got {fit_intercept!r}")
     rows, kappa, trust = with_flip_costs(make_rows(intercept=bool(fit_intercept)), kappa)
-    costs = check_costs(feature_costs, rows.n_columns - int(fit_intercept))
+    n_features = rows.n_columns - int(fit_intercept)
+    matrix = check_cost_matrix(
+        feature_costs, n_features, transport.name, bool(categories) or bounds is not None
+    )
+    costs = check_costs(feature_costs if matrix is None else None, n_features)
     rows, cost = ground_cost(
         rows, transport, costs, kappa, check_domains(categories, bounds, costs.size, names), names,
         trust, for_numbers=for_numbers,
     )  # fmt: skip
+    if matrix is not None:
+        if not isinstance(rows, LocalRows):
+            raise ValueError("feature_costs as a matrix is for features in memory")
+        rows = rows.turned(np.asarray(np.linalg.cholesky(matrix), np.float64))
     constant = None if cost.domains is None else cost.domains.constant_sum
-    return Problem(rows, epsilon, cost, bool(fit_intercept), constant)
+    return Problem(rows, epsilon, cost, bool(fit_intercept), constant, matrix)
 
 
 def ground_cost(

@@ -5,7 +5,8 @@
 κ may differ from sample to sample (:mod:`drlogit.problem.label_costs`).
 ``C`` is the diagonal of the feature costs.  The dual of that norm bounds the coefficients,
 ``‖C⁻¹β‖_* ≤ λ``; a feature of infinite cost cannot move, and its coefficient is free of the bound,
-as the intercept is: the constant feature does not move either.  Features with domains
+as the intercept is: the constant feature does not move either.  With a cost matrix ``M = LLᵀ`` a
+move Δ of features costs ``√(ΔᵀMΔ)``, and the bound is ``‖L⁻¹β‖ ≤ λ``.  Features with domains
 (:mod:`drlogit.problem.domains`) move at a price of their own, and the norm leaves them alone.
 """
 
@@ -17,6 +18,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.checks import as_numbers
@@ -38,6 +40,7 @@ class TransportCost:
     kappa: float
     domains: Domains | None = None
     trust: Trust = None  # how the multiples of κ that the samples carry are stated
+    matrix: FloatArray | None = None  # of costs; fits have features for which it is the identity
 
     @cached_property
     def free(self) -> BoolArray:
@@ -59,7 +62,30 @@ class TransportCost:
 
     def dual_norm(self, coefficients: FloatArray) -> float:
         """``‖C⁻¹β‖_*``, to which free coefficients add nothing: the least feasible λ."""
+        if self.matrix is not None:
+            return self.norm.dual(self._turned(coefficients[~self.free]))
         return self.norm.dual(coefficients / self.costs)
+
+    def steepest_move(self, coefficients: FloatArray) -> FloatArray:
+        """The move of cost one that raises the score most."""
+        move, kept = np.zeros_like(coefficients), ~self.free
+        if self.matrix is not None:
+            turned = self.norm.aligned(self._turned(coefficients[kept]))
+            move[kept] = solve_triangular(self._factor, turned, lower=True, trans=1)
+        else:
+            costs = self.costs[kept]
+            move[kept] = self.norm.aligned(coefficients[kept] / costs) / costs
+        return move
+
+    def _turned(self, coefficients: FloatArray) -> FloatArray:
+        return np.asarray(solve_triangular(self._factor, coefficients, lower=True))
+
+    @cached_property
+    def _factor(self) -> FloatArray:
+        """L of the features that can move: the others cost nothing, as they stay."""
+        assert self.matrix is not None
+        kept = np.flatnonzero(~self.free)
+        return np.asarray(np.linalg.cholesky(self.matrix[np.ix_(kept, kept)]), np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,10 +94,11 @@ class Ball:
 
     ``trust`` is how many times κ a flip costs, by class, if classes differ; if samples do, it says
     so, and who asks about samples has to say what their flips cost.
-    ``feature_costs`` is None where every feature costs 1.  ``groups`` are columns of categories,
-    also of those that cannot change if each sample has one, and ``with_none`` says of which "none
-    of these columns" is a category.  ``lower`` and ``upper`` are the ends of what each feature can
-    be, infinite for none.
+    ``feature_costs`` is None where every feature costs 1; it may be a cost matrix.  ``groups`` are
+    columns of categories, also of those that cannot change if each sample has one, and
+    ``with_none`` says of which "none of these columns" is a category.  ``positions`` are the places
+    of the levels of ordered groups, None for other groups.  ``lower`` and ``upper`` are the ends of
+    what each feature can be, infinite for none.
     """
 
     epsilon: float
@@ -84,6 +111,7 @@ class Ball:
     upper: FloatArray | None = None
     trust: Trust = None
     with_none: BoolArray | None = None
+    positions: tuple[FloatArray | None, ...] = ()
 
     def label_costs(self, codes: IndexArray, n_classes: int, kappa: Any = None) -> FloatArray:
         """What it costs to give each sample each label; ``kappa`` if there is one for each sample.

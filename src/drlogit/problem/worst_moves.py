@@ -10,7 +10,9 @@ For a linear model the loss of sample i under the label ``σ y_i``, after the it
 partial moves included, fill a zonotope in the plane; ``h(σu - G) - λC`` is convex in ``(G, C)``,
 so its maximum is at a vertex, and as it rises in G and falls in C, at one of the upper left
 chain, whose vertices are the prefixes.  So one sort per sample and label finds R_i exactly: O(m
-log m) for m items.
+log m) for m items.  The levels of an ordered group are vertices of a polygon instead of the two
+ends of a segment; the sum of polygons has as its upper left chain all their edges, sorted by
+gain/cost, so the items of such a group are the edges of its upper hull, which come in their order.
 
 The order of the items does not depend on λ.  Seen as a function of λ, ``R_i`` is therefore the
 maximum of at most 2m + 2 lines, those of prefixes; its *envelope* holds the ones that are ever
@@ -26,7 +28,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..rows.arrays import FloatArray
-from ._moves import Oracle
+from ._moves import LevelMoves, Oracle
 from ._moves import envelope as _envelope
 from .domains import Domains, ItemTable
 
@@ -38,7 +40,7 @@ class Weighed(NamedTuple):
     """What a model makes of the domains: everything the loops need besides the samples.
 
     ``beta`` are the coefficients of all columns, ``low`` and ``high`` the least and greatest of
-    each group's categories.
+    each unordered group's categories.
     """
 
     beta: FloatArray
@@ -48,19 +50,18 @@ class Weighed(NamedTuple):
     ends: FloatArray  # lower and upper, in two rows
     bounded_costs: FloatArray
     bounded: NDArray[np.int32]
+    levels: LevelMoves
 
     @classmethod
     def by(cls, domains: Domains, coefficients: FloatArray) -> Weighed:
-        low, high = domains.ranges(coefficients)
+        n = domains.n_unordered
+        low, high = (end[:n] for end in domains.ranges(coefficients))
         return cls(
-            np.ascontiguousarray(coefficients, dtype=np.float64), low, high, domains.group_costs,
-            np.stack([domains.lower, domains.upper]), domains.bounded_costs,
-            domains.bounded.astype(np.int32),
+            np.ascontiguousarray(coefficients, dtype=np.float64), low, high,
+            domains.group_costs[:n], np.stack([domains.lower, domains.upper]),
+            domains.bounded_costs, domains.bounded.astype(np.int32),
+            LevelMoves(domains.level_costs, domains.level_columns, n),
         )  # fmt: skip
-
-    def targets(self, domains: Domains) -> NDArray[np.int32]:
-        """The columns of each group's least and greatest coefficients, -1 where "none" has it."""
-        return domains.targets(self.beta)
 
     @property
     def oracle(self) -> Oracle:
@@ -69,7 +70,8 @@ class Weighed(NamedTuple):
 
     @property
     def n_items(self) -> int:
-        return self.group_costs.size + self.bounded.size
+        """The most that a sample can have."""
+        return self.group_costs.size + self.levels.n_levels + self.bounded.size
 
 
 class Envelopes(NamedTuple):
@@ -109,9 +111,7 @@ def envelopes(
     parts, oracle = [], model.oracle
     for first in range(0, scores.size, step):
         last = min(first + step, scores.size)
-        filled = _envelope(
-            oracle, first, last, scores, y, kappa, least, table.now, table.values, *buffers
-        )
+        filled = _envelope(oracle, first, last, scores, y, kappa, least, *table, *buffers)
         counts, rates, costs, moves = buffers
         own = np.repeat(np.arange(first, last), counts[: last - first])
         parts.append((own, *(values[:filled].copy() for values in (rates, costs, moves))))
@@ -128,7 +128,8 @@ class Reach(NamedTuple):
 
 def reach(signs: FloatArray, table: ItemTable, model: Weighed) -> Reach:
     """Gains of group changes; gain per cost of bounded features and how much they may cost."""
-    here = np.where(table.now >= 0, model.beta[np.maximum(table.now, 0)], 0.0)
+    now = table.now[:, : model.low.size]
+    here = np.where(now >= 0, model.beta[np.maximum(now, 0)], 0.0)
     groups = np.where(signs[:, None] > 0.0, here - model.low, model.high - here)
     slopes = model.beta[model.bounded]
     down = signs[:, None] * slopes > 0.0
@@ -141,34 +142,64 @@ def changes(
     own: NDArray[np.intp],
     signs: FloatArray,
     lengths: NDArray[np.intp],
-    least: float,
     table: ItemTable,
     model: Weighed,
-    targets: NDArray[np.int32],
+    domains: Domains,
     n_features: int,
 ) -> Any:
-    """What the ``lengths`` best items change in the features of samples, as a sparse matrix.
-
-    ``targets`` are the columns of each group's worst categories for the labels +1 and -1, in two
-    rows, -1 for none.
-    """
-    now, values, n_groups = table.now[own], table.values[own], model.group_costs.size
-    found = reach(signs, ItemTable(now, values), model)
-    rates = np.hstack([
-        found.groups / model.group_costs, np.where(found.distances > 0.0, found.rates, -np.inf)
-    ])  # fmt: skip
-    order = np.argsort(-rates, axis=1, kind="stable")
-    ranks = np.empty_like(order)
-    np.put_along_axis(ranks, order, np.arange(model.n_items)[None], axis=1)
-    moved = ranks < lengths[:, None]
-    piece, group = np.nonzero(moved[:, :n_groups])
-    there, j = np.nonzero(moved[:, n_groups:])
-    columns = now[piece, group], targets[(signs[piece] <= 0.0).astype(np.intp), group]
-    end = (signs[there] * model.beta[model.bounded[j]] <= 0.0).astype(np.intp)
-    row = np.concatenate([piece, piece, there])
-    column = np.concatenate([*columns, model.bounded[j]])
-    ones = np.ones(piece.size)
-    value = np.concatenate([-ones, ones, model.ends[end, j] - values[there, j]])
+    """What the ``lengths`` best items change in the features of samples, as a sparse matrix."""
+    table = table.picked(own)
+    items = _prefixes(signs, lengths, table, model, domains)
+    found = domains.item_moves(table, np.arange(own.size), items)
+    (piece, group, left), (rows, start, end), (there, feature, by) = found[:3]
+    reached = domains.targets(model.beta)[(signs[piece] <= 0.0).astype(np.intp), group]
+    row = np.concatenate([piece, piece, rows, rows, there])
+    column = np.concatenate([left, reached, start, end, feature])
+    sizes = np.repeat([-1.0, 1.0, -1.0, 1.0], [piece.size, piece.size, rows.size, rows.size])
+    value = np.concatenate([sizes, by])
     some = column >= 0  # "none" has no column
     entries = value[some], (row[some], column[some])
     return sp.csr_array(entries, shape=(own.size, n_features))
+
+
+def _prefixes(
+    signs: FloatArray,
+    lengths: NDArray[np.intp],
+    table: ItemTable,
+    model: Weighed,
+    domains: Domains,
+) -> NDArray[np.bool_]:
+    """Which items are moved if the ``lengths`` best of each sample are."""
+    n, (n_groups, n_levels) = signs.size, (model.low.size, model.levels.n_levels)
+    found = reach(signs, table, model)
+    rates, targets = edges_of(signs, table, model)[2:]
+    every = [
+        found.groups / model.group_costs,
+        rates.reshape(n, -1),
+        np.where(found.distances > 0.0, found.rates, -np.inf),
+    ]
+    order = np.argsort(-np.hstack(every), axis=1, kind="stable")
+    ranks = np.empty_like(order)
+    np.put_along_axis(ranks, order, np.arange(order.shape[1])[None], axis=1)
+    groups, steps, ends = np.split(
+        ranks < lengths[:, None], np.cumsum([n_groups, rates[0].size]), 1
+    )
+    items = np.zeros((n, domains.n_items), dtype=bool)
+    items[:, :n_groups] = groups
+    # Of the edges that an ordered group has gone along, the last says where it is.
+    count = steps.reshape(rates.shape).sum(axis=2)
+    piece, k = np.nonzero(count)
+    items[piece, n_groups + targets[piece, k, count[piece, k] - 1]] = True
+    piece, j = np.nonzero(ends)
+    upper = (signs[piece] * model.beta[model.bounded[j]] <= 0.0).astype(np.intp)
+    items[piece, n_groups + n_levels + 2 * j + upper] = True
+    return items
+
+
+def edges_of(signs: FloatArray, table: ItemTable, model: Weighed) -> tuple[Any, ...]:
+    """Gains, costs, rates and targets of the samples' edges: samples by ordered groups by edges."""
+    listed = model.levels.listed(model.beta)
+    level, label = table.levels, (signs <= 0.0).astype(np.intp)[:, None]
+    none = np.where(level < 0, 1, 0)[..., None]  # no level, no edge
+    found = [each[label, np.maximum(level, 0)] for each in listed]
+    return tuple(np.where(none, [0.0, 0.0, -np.inf, -1][k], each) for k, each in enumerate(found))

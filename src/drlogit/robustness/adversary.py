@@ -142,10 +142,7 @@ class Adversary:
     @cached_property
     def direction(self) -> FloatArray:
         """The move of cost 1 that raises the first of the two steepest scores most."""
-        pair, cost = self._steepest_pair, self.problem.cost
-        move, kept = np.zeros_like(pair), ~cost.free
-        move[kept] = cost.norm.aligned(pair[kept] / cost.costs[kept]) / cost.costs[kept]
-        return np.asarray(move[:-1])
+        return self.problem.cost.steepest_move(self._steepest_pair)[:-1]
 
     @cached_property
     def move_shares(self) -> FloatArray:

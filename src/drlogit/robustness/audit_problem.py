@@ -33,7 +33,7 @@ from ..problem.label_costs import (
     own_kappa,
 )
 from ..problem.norms import Norm, get_norm
-from ..problem.parameters import check_costs, check_epsilon, check_kappa
+from ..problem.parameters import check_cost_matrix, check_costs, check_epsilon, check_kappa
 from ..problem.problem import Problem, ground_cost
 from ..problem.result import Result
 from ..problem.transport import Ball, TransportCost
@@ -111,6 +111,10 @@ def audit_problem(
         rows, transport, measured.costs, np.inf, declared, measured.names,
         for_numbers=linear.several,
     )  # fmt: skip
+    if measured.matrix is not None:
+        domains = cost.domains is not None
+        check_cost_matrix(measured.matrix, n_features, transport.name, domains or linear.several)
+        cost = replace(cost, matrix=measured.matrix)
     problem = Problem(rows, epsilon, cost, fit_intercept=True)
     as_given = not linear.several or problem.domains is None
     if not as_given:
@@ -180,7 +184,7 @@ def _in_ball(
         own = words_of(measured.costs, measured.categories, measured.bounds)
     groups = measured.categories if categories is None else categories
     declared = check_domains(groups, None, n_features, measured.names)
-    measured = replace(measured, X=matrix, categories=declared.groups)
+    measured = replace(measured, X=matrix, categories=declared.groups, positions=declared.positions)
     if common is not None:
         there = _carried_over(common, measured.features, n_features, for_bounds=costs is not None)
         other = common[1].measured
@@ -191,6 +195,12 @@ def _in_ball(
     else:
         of_fit = with_the([word for word in own if word not in said], "of the fit")
         measured = replace(measured, space=measured.space + of_fit + with_the(said, "given"))
+    together = check_cost_matrix(
+        measured.costs if costs is None else costs, n_features, "l2", domains=False
+    )
+    if together is not None:  # costs by column are then those of moves of the column alone
+        measured = replace(measured, costs=np.sqrt(np.diagonal(together)), matrix=together)
+        costs = None
     names = measured.names or list(range(n_features))
     if encoding is not None:
         names = [column.name for column in encoding.columns]
@@ -211,6 +221,7 @@ def _in_ball(
     ends = check_domains(measured.categories, bounds, n_features, measured.names)
     return measured, ends._replace(
         with_none=declared.with_none,
+        positions=declared.positions,
         rows_add_none=categories is not None,
         rows_within=stated_bounds is not None,
     )

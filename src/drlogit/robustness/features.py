@@ -6,7 +6,7 @@ A category has several columns of the matrix, a number one, which may be scaled 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,7 +43,7 @@ class Feature:
     """A feature, and where it is in the matrix.
 
     ``levels`` are those of a category's columns, None for a number; ``otherwise`` is what a row
-    without any of them means.
+    without any of them means.  ``positions`` are the places of ordered levels, None for others.
     """
 
     name: str
@@ -52,6 +52,7 @@ class Feature:
     otherwise: str = Column.otherwise
     scale: float = 1.0
     shift: float = 0.0
+    positions: FloatArray | None = None
 
 
 def labels_of(names: Sequence[Any] | None, n_columns: int) -> list[str]:
@@ -80,7 +81,10 @@ def categories_of(columns: Sequence[Column]) -> dict[Hashable, list[int]]:
 
 
 def features_of(
-    columns: Sequence[Column], labels: Sequence[str], groups: Iterable[IndexArray]
+    columns: Sequence[Column],
+    labels: Sequence[str],
+    groups: Sequence[IndexArray],
+    positions: Sequence[FloatArray | None] = (),
 ) -> tuple[Feature, ...]:
     """The features of a matrix whose ``groups`` are categories, in the order of the columns.
 
@@ -93,16 +97,18 @@ def features_of(
         for column, label in zip(columns, labels, strict=True)
     ]
     features, taken = [], set()
-    for own in map(np.sort, groups):
-        first = columns[own[0]]
+    for group, places in zip(groups, positions or [None] * len(groups), strict=True):
+        own, first = np.sort(group), columns[min(group)]
+        places = None if places is None else places[np.argsort(group)]
         taken.update(own.tolist())
         if known.get(first.group) == own.tolist():
             levels = tuple(columns[j].level for j in own)
-            features.append(Feature(first.name, own, levels, first.otherwise))
+            known_as = first.name, own, levels, first.otherwise
+            features.append(Feature(*known_as, positions=places))
         else:
             levels = tuple(shown[j] for j in own)
             name = " or ".join((*levels[:3], "…") if len(levels) > 3 else levels)
-            features.append(Feature(name, own, levels))
+            features.append(Feature(name, own, levels, positions=places))
     for j in (j for j in range(len(columns)) if j not in taken):
         column, own = columns[j], np.array([j])
         if column.step or column.group is not None:

@@ -65,7 +65,7 @@ def _cheapest(audit: Adversary, index: IndexArray) -> tuple[FloatArray, FloatArr
         return np.outer(-signs * costs, audit.direction), costs
     crossing, moves = found.moves_across(index, audit.u[index], signs)
     moves += np.outer(-signs * crossing.further, audit.direction)
-    return moves, crossing.cost(found.domains.group_costs)
+    return moves, crossing.cost
 
 
 def _in_words(feature: Feature, before: FloatArray, after: FloatArray) -> str:

@@ -384,22 +384,18 @@ def refittable(model: Any) -> tuple[Any, int]:
 
 
 def _assumptions(rows: UnseenRows, most: float, *, found_in_rows: bool) -> str:
-    """The assumptions of the limits, in words; ``most`` is an upper bound of the loss."""
-    said = ["Assumed: the rows are independent, of one population"]
-    if rows.rests_on_largest_weight:
-        said.append("no row of that population has a larger weight than the largest of these")
-    if math.isfinite(most):
+    """The assumptions of both limits, in words; ``most`` is an upper bound of the loss."""
+    if math.isinf(most):
+        said = rows.assumptions()
+        loss = "is approximate: rare rows with large losses can make it too low"
+    else:
         where = (
             "bounds that were found in rows" if found_in_rows else "stated categories and bounds"
         )
-        said.append(f"it keeps to the {where}")
+        said = rows.assumptions(f"it keeps to the {where}")
+        loss = "is as good as these bounds"
     if rows.out_of_fold:
-        found = f"{', '.join(said)}, and leaving out one row changes a model little."
-        return f"{found} {rows.assumed}".rstrip()
-    exact = "Both limits hold for every number of rows."
-    if found_in_rows or not math.isfinite(most):
-        loss = "is approximate: rare rows with large losses can make it too low"
-        if math.isfinite(most):
-            loss = "is as good as these bounds"
-        exact = f"The limit of the error holds for every number of rows; that of the loss {loss}."
-    return f"{', '.join(said)}, and the model was fixed before they were looked at. {exact}"
+        return said
+    if math.isfinite(most) and not found_in_rows:
+        return f"{said} Both limits hold for every number of rows."
+    return f"{said} The limit of the error holds for every number of rows; that of the loss {loss}."

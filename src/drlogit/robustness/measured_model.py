@@ -37,8 +37,9 @@ class MeasuredModel:
 
     ``fit`` is the model if it is ours.  ``costs``, ``categories`` and ``bounds`` are the defaults
     of the ball; None where they are not known.  ``space`` describes the space in words, and
-    ``columns`` what is known of the columns besides their names.  ``bounds_from_rows``: the bounds
-    were found in rows, so that other rows may lie beyond them.
+    ``columns`` what is known of the columns besides their names.  ``positions`` are those of
+    ordered categories, None for others.  ``bounds_from_rows``: the bounds were found in rows, so
+    that other rows may lie beyond them.
     """
 
     linear: LinearModel
@@ -52,13 +53,15 @@ class MeasuredModel:
     encoding: Encoding | None = None
     columns: Sequence[Column] = ()
     bounds_from_rows: bool = False
+    positions: tuple[FloatArray | None, ...] = ()
+    matrix: FloatArray | None = None  # of costs
 
     @cached_property
     def features(self) -> tuple[Feature, ...]:
         """The features of the table that the columns belong to."""
         labels = labels_of(self.names, self.linear.coef.shape[-1])
         known = self.columns or [Column(j, label) for j, label in enumerate(labels)]
-        return features_of(known, labels, self.categories or ())
+        return features_of(known, labels, self.categories or (), self.positions)
 
 
 def own_fit(model: Any) -> RobustLinearClassifier | None:

@@ -153,7 +153,7 @@ def promise_of(
             value = max(limits, key=abs)
         one = MetricPromise(
             value, priced(sign).nominal(some), str(metric), confidence, int(some.size),
-            audit.problem.epsilon, audit.kappa, sign < 0.0, _assumptions(rows), name,
+            audit.problem.epsilon, audit.kappa, sign < 0.0, rows.assumptions(), name,
             folds=len(rows.folds) if rows.out_of_fold else 0, tried=rows.tried,
             n_price=rows.order.size - rows.rest.size,
         )  # fmt: skip
@@ -179,25 +179,10 @@ def _ratio(
     steps = promised - sign * np.arange(_STEP, 1.0, _STEP)
     if wanted is not None:
         before = [theta for theta in steps[9::10] if sign * theta > sign * wanted]
-        after = steps[sign * steps < sign * wanted - 0.5 * _STEP] if finer else steps[:0]
-        steps = np.array([*before, wanted, *after])
+        after = [theta for theta in steps if sign * theta < sign * wanted - 0.5 * _STEP]
+        steps = np.array([*before, wanted, *(after if finer else ())])
     for theta in steps.tolist():
         if priced(sign, theta).limit(rows, alpha) > 0.0:
             break
         promised = theta
     return promised
-
-
-def _assumptions(rows: UnseenRows) -> str:
-    said = [
-        "Assumed: the rows are independent, of one population, and the model was fixed before they "
-        "were looked at."
-    ]
-    if rows.out_of_fold:
-        said = [
-            "Assumed: the rows are independent, of one population, and leaving out one row changes "
-            "a model little."
-        ]
-    if rows.rests_on_largest_weight:
-        said.append("No row of the population has a larger weight than the largest of these.")
-    return " ".join([*said, *filter(None, [rows.assumed])])

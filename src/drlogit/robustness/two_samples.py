@@ -18,6 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.stats import wasserstein_distance
 
+from ..problem.domains import least_move
 from ..rows.arrays import FloatArray, IndexArray, Matrix
 from .adversary import Adversary
 from .features import Feature
@@ -64,14 +65,14 @@ def moved_columns(audit: Adversary, old: Matrix, new: Matrix, declared: float | 
 
 
 def _distance(feature: Feature, old: Matrix, new: Matrix) -> float:
-    """The distance of a feature: ``W₁`` of a number, total variation of a category."""
+    """The distance of a feature: ``W₁``, or the total variation of an unordered category."""
     if feature.levels is None:
         j = int(feature.columns[0])
         return float(wasserstein_distance(_dense(old, [j]).ravel(), _dense(new, [j]).ravel()))
     # A row without any of the levels has a level of its own.
     shares = [_dense(each, feature.columns).mean(axis=0) for each in (old, new)]
     change = shares[1] - shares[0]
-    return 0.5 * float(np.abs(change).sum() + abs(change.sum()))
+    return least_move(change, feature.positions)
 
 
 def _dense(matrix: Matrix, columns: Any) -> FloatArray:
@@ -81,7 +82,7 @@ def _dense(matrix: Matrix, columns: Any) -> FloatArray:
 
 def least_distance(audit: Adversary, moved: Any, new_codes: IndexArray | None) -> float:
     """The lower bound on the transport distance that the columns and the labels give."""
-    domains = audit.problem.domains
+    domains, ground = audit.problem.domains, audit.problem.cost
     apart = set() if domains is None else set(domains.columns.tolist())
     cost = dict(zip(moved["feature"], moved["cost"], strict=True))
     together, alone = [0.0], 0.0
@@ -90,7 +91,13 @@ def least_distance(audit: Adversary, moved: Any, new_codes: IndexArray | None) -
             alone += cost[feature.name]
         else:
             together.append(cost[feature.name])
-    found = audit.problem.cost.norm.value(np.array(together)) + alone
+    found = ground.norm.value(np.array(together)) + alone
+    if ground.matrix is not None:
+        # Other columns may move along with one and make its move cheaper: each by itself.
+        rates = zip(np.eye(ground.costs.size), audit.measured.costs, strict=False)
+        along = {f.name: int(f.columns[0]) for f in audit.features}
+        least = [1.0 / (ground.dual_norm(unit) * alone_cost) for unit, alone_cost in rates]
+        found = max((cost[name] * least[j] for name, j in along.items()), default=0.0)
     return found if new_codes is None else found + _label_distance(audit, new_codes)
 
 

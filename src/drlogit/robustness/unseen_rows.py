@@ -78,11 +78,17 @@ class UnseenRows:
         """An upper bound of the weights in the population, stated or assumed."""
         return float(self.weights.max()) if self.largest_weight is None else self.largest_weight
 
-    @property
-    def rests_on_largest_weight(self) -> bool:
-        """Whether the weights differ and nobody has stated an upper bound."""
+    def assumptions(self, *further: str) -> str:
+        """The assumptions of a limit on these rows, in words."""
+        said = ["Assumed: the rows are independent, of one population"]
         some = self.weights[self.order]
-        return self.largest_weight is None and bool(some.max() > some.min() * (1.0 + 1e-9))
+        if self.largest_weight is None and some.max() > some.min() * (1.0 + 1e-9):
+            said.append("no row of that population has a larger weight than the largest of these")
+        last = "the model was fixed before they were looked at"
+        if self.out_of_fold:
+            last = "leaving out one row changes a model little"
+        found = f"{', '.join([*said, *further])}, and {last}."
+        return f"{found} {self.assumed}".rstrip()
 
     def ignoring_features(self) -> UnseenRows:
         """The same rows with models that ignore the features."""

@@ -178,7 +178,8 @@ def with_groups(asked: Extremes, epsilon: float, parts: tuple[Subgroup, ...]) ->
         for (i, (one, w)), (j, (other, v)) in itertools.permutations(enumerate(defined), 2)
         if one.column == other.column
     ]  # fmt: skip
-    largest = max(gaps, key=lambda gap: gap.value, default=None)
+    # Of gaps that are equal but for rounding, the one that is larger as the samples are.
+    largest = max(gaps, key=lambda gap: (round(gap.value, 9), gap.nominal), default=None)
     return replace(whole, groups=tuple(found), gap=largest)
 
 

@@ -195,10 +195,12 @@ def _of_decisions(asked: Extremes) -> WorstCaseDistribution:
     else:
         crossing, moves = audit.domain_moves.moves_across(index, gap, signs)
         changes, far = sp.csr_array(moves), crossing.further
-        distance = crossing.cost(audit.domain_moves.domains.group_costs)
+        distance = crossing.cost
     value = float(mass @ metric.less(0.0).ravel()[option])
     if metric.below is not None:
-        value /= float(mass @ metric.below.ravel()[option])
+        # Where the denominator vanishes, the supremum is a limit.
+        below = float(mass @ metric.below.ravel()[option])
+        value = value / below if below > 0.0 else supremum
     return _atoms(audit, index, mass, label, distance, -signs * far, value, supremum, changes)
 
 

@@ -120,6 +120,17 @@ class LocalRows(Rows):
         total = sum(nonzeros(block.X) for block in blocks)
         return LocalRows(blocks, self._n_threads, n_nonzeros=total, shift=shift)
 
+    def turned(self, factor: FloatArray) -> LocalRows:
+        """The same samples with features ``x·factor``, as a dense copy; ``shift`` came before."""
+        rows = copy(self)
+        rows.blocks = tuple(
+            block.changed(X=np.asarray(block.X[:] @ factor, dtype=np.float64))
+            for block in self.blocks
+        )
+        for known in ("totals", "compact"):
+            rows.__dict__.pop(known, None)
+        return rows
+
     def with_trust(self, trust: Any) -> LocalRows:
         """The same samples, whose labels cost these multiples of κ to flip."""
         rows, parts = copy(self), zip(self.blocks, trust, strict=True)

@@ -25,7 +25,18 @@ from ..problem.parameters import ADMITTED
 from ..problem.proof import BrokenProofError
 from ..rows.arrays import FloatArray
 from ..rows.chunks import in_memory
-from .rounding import DOWN, TINY, UP, Enclosed, EnclosedSum, entropy, exact_sum, gamma, norm_of
+from .rounding import (
+    DOWN,
+    TINY,
+    UP,
+    Enclosed,
+    EnclosedSum,
+    entropy,
+    exact_sum,
+    gamma,
+    matrix_norm,
+    norm_of,
+)
 from .samples import SamplesInBall
 
 #: What rounding of means and deviations can make of the class of models.
@@ -59,8 +70,13 @@ def _are_pieces(s: FloatArray, moves: Moves, samples: SamplesInBall) -> bool:
         return False
     if (np.bincount(sample, moves.share, 1) > 1.0).any():
         return False
-    ends = domain.bits(moves.items)[:, domain.n_groups :]
+    bits, n = domain.bits(moves.items), domain.n_unordered
+    ends = bits[:, n + domain.level_columns.size :]
     both = ends[:, ::2] & ends[:, 1::2]
+    for at in domain.positions:  # one level at a time
+        if (bits[:, n : n + at.size].sum(axis=1) > 1).any():
+            return False
+        n += at.size
     return not both.any() and bool(np.isfinite(samples.flip_costs[sample[moves.flipped]]).all())
 
 
@@ -93,6 +109,9 @@ def lower_bound(samples: SamplesInBall, point: DualPoint) -> float:
     at_means, charge = charged(samples, columns, constant)
     with np.errstate(over="ignore"):
         inside = at_means.size[samples.in_norm] * samples.costs[samples.in_norm]
+        used = norm_of(samples.norm, inside)
+    if samples.matrix is not None and samples.epsilon > 0.0:
+        used = matrix_norm(samples.matrix, at_means)
     high, none = sums.part(slice(n, n + n_groups)), sums.part(slice(n + n_groups, None))
     none = none if samples.offset else none.minus(1.0, constant)
     for g, group in enumerate(domain.groups):
@@ -102,7 +121,7 @@ def lower_bound(samples: SamplesInBall, point: DualPoint) -> float:
         charge += max(float(upwards + high.upper[g]), 0.0) * UP
     entropies = exact_sum(own * entropy(s)) + exact_sum(mass * entropy(moves.s))
     spent = exact_sum(mass * costs) * (1.0 + gamma(domain.n_items + 8)) * UP
-    return proven(samples, entropies, charge, norm_of(samples.norm, inside) + spent)
+    return proven(samples, entropies, charge, used + spent)
 
 
 def constant_of(r: FloatArray, size: FloatArray, roundings: int) -> Enclosed:
@@ -157,25 +176,38 @@ def _changes(
 ) -> tuple[Any, Any, FloatArray]:
     """Which samples have "none", what pieces change of their samples' rows, and at which cost.
 
-    A category that is changed is left out (label +1) or becomes the highest one (label -1).
+    A category that is changed is left out (label +1) or becomes the highest one (label -1), in an
+    ordered group the level that is named.
     """
     domain, n, n_groups = samples.domain, samples.costs.size, samples.domain.n_groups
     now, none = domain.present(part), n + n_groups + np.arange(n_groups)
     own, bits = moves.sample - first, domain.bits(moves.items)
     down = (samples.signs[moves.sample] > 0.0) == moves.flipped
     sample, without = np.nonzero(now < 0)
-    k, g = np.nonzero(bits[:, :n_groups])
+    unordered, end = domain.n_unordered, domain.n_unordered + domain.level_columns.size
+    k, g = np.nonzero(bits[:, :unordered])
     present = now[own[k], g]
     high = down[k]
-    there, item = np.nonzero(bits[:, n_groups:])
+    there, item = np.nonzero(bits[:, end:])
     j = item // 2
     distance = np.where(item % 2 == 1, domain.upper[j], domain.lower[j])
     distance -= domain.values(part)[own[there], j]
-    values = np.concatenate([np.full(k.size, -1.0), np.ones(int(high.sum())), distance])
-    columns = [np.where(present >= 0, present, none[g]), n + g[high], domain.bounded[j]]
-    places = np.concatenate([k, k[high], there]), np.concatenate(columns)
-    cost = bits[:, :n_groups] @ domain.group_costs
+    cost = bits[:, :unordered] @ domain.group_costs[:unordered]
     cost += np.bincount(there, domain.bounded_costs[j] * np.abs(distance), own.size)
+    stepped, left, reached, first = [k[:0]], [k[:0]], [k[:0]], unordered
+    for which, group in enumerate(domain.groups[unordered:]):
+        piece, level = np.nonzero(bits[:, first : first + group.size])
+        before = now[own[piece], unordered + which]
+        place = np.argmax(group == before[:, None], axis=1)
+        np.add.at(cost, piece, domain.level_costs(which)[place, level])
+        stepped, left, reached = [*stepped, piece], [*left, before], [*reached, group[level]]
+        first += group.size
+    steps, before, after = map(np.concatenate, (stepped, left, reached))
+    sizes = k.size, int(high.sum()), steps.size, steps.size
+    values = np.concatenate([np.repeat([-1.0, 1.0, -1.0, 1.0], sizes), distance])
+    category = np.where(present >= 0, present, none[g])
+    columns = np.concatenate([category, n + g[high], before, after, domain.bounded[j]])
+    places = np.concatenate([k, k[high], steps, steps, there]), columns
     width = n + 2 * n_groups
     return (
         sp.csr_array((np.ones(sample.size), (sample, none[without])), shape=(len(now), width)),

@@ -124,3 +124,36 @@ class EnclosedSum:
 def _column_sums(x: FloatArray) -> FloatArray:
     """The sums of columns, each rounded once."""
     return np.array([exact_sum(column) for column in x.T])
+
+
+def matrix_norm(matrix: FloatArray, vector: Enclosed) -> float:
+    """At least ``√(vᵀMv)`` for every v that is enclosed."""
+    size, sizes = np.abs(vector.value), np.abs(matrix)
+    square = float(vector.value @ matrix @ vector.value)
+    square += gamma(2 * size.size + 8) * float(size @ sizes @ size)
+    error = float(vector.error @ sizes @ vector.error)
+    return (math.sqrt(max(square, 0.0)) + math.sqrt(error) * UP) * UP
+
+
+def dual_matrix_norm(matrix: FloatArray, vector: FloatArray) -> float:
+    """At least ``√(vᵀM⁻¹v)``; infinite if rounding hides how far M is from singular.
+
+    With ``v = Mx + r`` it is at most ``√(xᵀMx) + ‖r‖ / √μ``, where μ is no more than the least
+    eigenvalue of M.  As ``M - δI`` has a Cholesky factor in doubles, μ is δ less the rounding
+    of that factor (Rump 2006).
+    """
+    n = vector.size
+    half = 0.5 * float(np.linalg.eigvalsh(matrix)[0])
+    try:
+        np.linalg.cholesky(matrix - half * np.eye(n))
+    except np.linalg.LinAlgError:
+        return math.inf
+    least = half * DOWN - 2.0 * gamma(n + 4) * float(np.trace(matrix)) * UP
+    if not least > 0.0:
+        return math.inf
+    x = np.asarray(np.linalg.solve(matrix, vector), np.float64)
+    rest = np.abs(vector - matrix @ x) + gamma(n + 4) * (
+        np.abs(matrix) @ np.abs(x) + np.abs(vector)
+    )
+    length = norm_of("l2", rest) / math.sqrt(least) * UP
+    return (matrix_norm(matrix, Enclosed(x, np.zeros(n))) + length) * UP

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ..problem.domains import least_step
 from ..problem.parameters import FAR, RANGE
 from ..problem.proof import BrokenProofError
 from ..problem.transport import Ball
@@ -28,6 +29,7 @@ class Domain:
     """Groups of columns of which a sample has one 1 or, ``with_none``, perhaps none, and bounds.
 
     Only those that can move are here; items are counted as in :mod:`drlogit.problem.dual_point`.
+    The last groups are ordered, with the ``positions`` of their levels on a line.
     """
 
     groups: tuple[IndexArray, ...]
@@ -37,14 +39,34 @@ class Domain:
     lower: FloatArray
     upper: FloatArray
     bounded_costs: FloatArray
+    positions: tuple[FloatArray, ...] = ()
 
     @property
     def n_groups(self) -> int:
         return len(self.groups)
 
     @property
+    def n_unordered(self) -> int:
+        return len(self.groups) - len(self.positions)
+
+    @property
     def n_items(self) -> int:
-        return self.n_groups + 2 * self.bounded.size
+        return self.n_unordered + self.level_columns.size + 2 * self.bounded.size
+
+    @cached_property
+    def level_columns(self) -> IndexArray:
+        """The columns of the levels of ordered groups."""
+        return np.array([j for group in self.groups[self.n_unordered :] for j in group], np.intp)
+
+    def level_costs(self, k: int) -> FloatArray:
+        """Costs from level to level of the ordered group k, each with two roundings at most.
+
+        A level off the line (NaN) is one unit away from every other.
+        """
+        at = self.positions[k]
+        apart = np.abs(at[:, None] - at)
+        apart = np.where(np.isnan(apart), 1.0, apart) * (1.0 - np.eye(at.size))
+        return np.asarray(apart * self.group_costs[self.n_unordered + k])
 
     @cached_property
     def grouped(self) -> IndexArray:
@@ -103,6 +125,7 @@ class SamplesInBall:
     fit_intercept: bool
     groups: tuple[IndexArray, ...]  # columns of categories, also of those that cannot change
     constant: IndexArray  # without an intercept, a group that has a 1 in every row; or empty
+    matrix: FloatArray | None = None  # of costs, in place of those of features
 
     @cached_property
     def total_weight(self) -> float:
@@ -198,11 +221,14 @@ def samples_of(
     ``BrokenProofError`` for the first sample with weight that is not within the domain.
     """
     n_features = shape_of(X)[1]
-    costs = np.ones(n_features) if ball.feature_costs is None else ball.feature_costs.copy()
+    matrix = ball.feature_costs if np.ndim(ball.feature_costs) == 2 else None  # type: ignore[arg-type]
+    stated = ball.feature_costs if matrix is None else None
+    costs = np.ones(n_features) if stated is None else stated.copy()
     lower = np.full(n_features, -np.inf) if ball.lower is None else ball.lower
     upper = np.full(n_features, np.inf) if ball.upper is None else ball.upper
     bounded = np.flatnonzero(np.isfinite(lower) & np.isfinite(upper))
     groups, with_none = ball.groups, np.zeros(len(ball.groups), dtype=bool)
+    positions = ball.positions or (None,) * len(groups)
     if ball.with_none is not None:
         with_none |= ball.with_none
     for rows, part in parts(X, n_features) if groups or bounded.size else ():
@@ -211,19 +237,23 @@ def samples_of(
             values = _dense(part[:, group])[counted]
             with_none[g] |= bool((values == 0.0).all(axis=1).any())
             one = ((values == 0.0) | (values == 1.0)).all(axis=1) & (values.sum(axis=1) <= 1.0)
+            if positions[g] is not None:
+                one &= values.any(axis=1)
             _check(one, rows.start + counted, group, "category")
         values = _dense(part[:, bounded])[counted]
         inside = (values >= lower[bounded]) & (values <= upper[bounded])
         _check(np.all(inside, axis=1), rows.start + counted, bounded, "values within the bounds")
     movable, several = [], label_costs.shape[1] > 2
-    for g, group in enumerate(groups):
+    for g in sorted(range(len(groups)), key=lambda g: positions[g] is not None):
+        group = groups[g]
         if (costs[group] != costs[group[0]]).any():
             raise ValueError("feature_costs of one group's columns must be equal")
         if group.size + int(with_none[g]) == 1:
             costs[group] = np.inf
         if np.isfinite(costs[group[0]]):
             movable.append(g)
-            costs[group] *= 0.5 if several else 1.0  # numbers: a change moves two columns
+            if several:  # numbers: a change moves two columns, in ordered groups by one step
+                costs[group] *= 0.5 * least_step(positions[g])
     costs[bounded[lower[bounded] == upper[bounded]]] = np.inf
     bounded = bounded[np.isfinite(costs[bounded])]
     complete = [groups[g] for g in (*movable, *range(len(groups))) if not with_none[g]]
@@ -235,9 +265,10 @@ def samples_of(
         tuple(groups[g] for g in movable), with_none[movable],
         np.array([costs[groups[g][0]] for g in movable]),
         bounded, lower[bounded], upper[bounded], costs[bounded],
+        tuple(at for g in movable if (at := positions[g]) is not None),
     )  # fmt: skip
     costs[domain.grouped] = costs[bounded] = np.inf
     return SamplesInBall(
         X, signs, weights, ball.epsilon, ball.norm, costs, label_costs, domain, ball.fit_intercept,
-        groups, constant,
+        groups, constant, matrix,
     )  # fmt: skip

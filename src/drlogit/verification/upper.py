@@ -12,6 +12,9 @@ only items that gain more than λ per cost (its slope in G is at most 1).
 *Rounding.* R rises with gains and falls with costs. So costs are rounded downwards, rates
 gain/cost upwards, and the gain of an item is taken to be their product: then the rates are the
 numbers that are sorted, the order is right, and what is left is the rounding of prefix sums.
+The items of an ordered group are the steps of a chain above all its points (cost, gain).  Each step
+goes to the point that is steepest from where the chain is, and its rate is rounded upwards: so no
+point is above the chain, whatever is rounded.
 """
 
 from __future__ import annotations
@@ -24,7 +27,18 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..rows.arrays import FloatArray
-from .rounding import DOWN, TINY, UNIT, UP, Enclosed, exact_sum, gamma, log_loss, norm_of
+from .rounding import (
+    DOWN,
+    TINY,
+    UNIT,
+    UP,
+    Enclosed,
+    dual_matrix_norm,
+    exact_sum,
+    gamma,
+    log_loss,
+    norm_of,
+)
 from .samples import Domain, SamplesInBall
 
 
@@ -54,6 +68,9 @@ def lambda_and_price(
         return math.inf, 0.0
     dual_norm = {"l1": "linf", "linf": "l1", "l2": "l2"}[samples.norm]
     for step in steps:
+        if samples.matrix is not None:
+            lam = max(lam, dual_matrix_norm(samples.matrix, step))
+            continue
         sizes = np.abs(step) * (1.0 + 4.0 * UNIT) / samples.costs[samples.in_norm] * UP
         lam = max(lam, norm_of(dual_norm, sizes))
     return lam, samples.epsilon * lam
@@ -73,21 +90,46 @@ def margins(samples: SamplesInBall, coef: FloatArray, intercept: float) -> Enclo
 
 def _items(domain: Domain, beta: FloatArray, part: Any) -> tuple[FloatArray, FloatArray]:
     """Rates and costs of the items of some samples, for the labels -1 and +1 (first axis)."""
-    shape = 2, part.shape[0], domain.n_groups + domain.bounded.size
+    n = domain.n_unordered
+    shape = 2, part.shape[0], n + domain.bounded.size
     rates, costs = np.empty(shape), np.empty(shape)
     now = domain.present(part)
     here = np.where(now >= 0, beta[now], 0.0)
-    for g, group in enumerate(domain.groups):
+    for g, group in enumerate(domain.groups[:n]):
         ends = np.append(beta[group], 0.0) if domain.with_none[g] else beta[group]
         rates[0, :, g], rates[1, :, g] = ends.max() - here[:, g], here[:, g] - ends.min()
-    rates[:, :, : domain.n_groups] *= UP / domain.group_costs
-    costs[:, :, : domain.n_groups] = domain.group_costs
+    rates[:, :, :n] *= UP / domain.group_costs[:n]
+    costs[:, :, :n] = domain.group_costs[:n]
     slopes, values = beta[domain.bounded], domain.values(part)
     distances = np.stack([domain.upper - values, values - domain.lower])
-    rates[:, :, domain.n_groups :] = np.abs(slopes) / domain.bounded_costs * UP * UP
-    costs[:, :, domain.n_groups :] = domain.bounded_costs * DOWN * np.where(
+    rates[:, :, n:] = np.abs(slopes) / domain.bounded_costs * UP * UP
+    costs[:, :, n:] = domain.bounded_costs * DOWN * np.where(
         slopes > 0.0, distances, distances[::-1]
     )  # fmt: skip
+    both: list[Any] = [(rates, costs)]
+    for k, group in enumerate(domain.groups[n:]):
+        place = np.argmax(group == now[:, n + k, None], axis=1)
+        chains = [_chain(sign * beta[group], domain.level_costs(k)) for sign in (-1.0, 1.0)]
+        both.append([np.stack([chain[part][place] for chain in chains]) for part in range(2)])
+    rates, costs = (np.concatenate(each, axis=2) for each in zip(*both, strict=True))
+    return rates, costs
+
+
+def _chain(values: FloatArray, paid: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Rates and costs of the steps of a chain above ``(cost, β_l - β_m)``, for each level l."""
+    n = values.size
+    rates, costs = np.zeros((n, n)), np.zeros((n, n))
+    for start in range(n):
+        cost, gain = paid[start] * DOWN * DOWN, (values[start] - values) * UP
+        at = reached = 0.0
+        for k in range(n):
+            ahead = np.flatnonzero((cost > at) & (gain > reached))
+            if not ahead.size:
+                break
+            slopes = (gain[ahead] - reached) / (cost[ahead] - at) * UP * UP
+            best = ahead[int(slopes.argmax())]
+            rates[start, k], costs[start, k] = slopes.max(), cost[best] - at
+            at, reached = float(cost[best]), float(max(gain[best], reached))
     return rates, costs
 
 

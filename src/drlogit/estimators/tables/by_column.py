@@ -73,6 +73,8 @@ def resolve_costs(
     if given is None or (plain and encoding is None):
         return given
     table = numbers_only(names) if encoding is None else encoding
+    if plain and np.ndim(given) == 2:
+        raise ValueError("feature_costs as a matrix is for numbers: X has categories or gaps")
     if plain:
         return table.by_feature(check_costs(given, len(names)))
     number: Any

@@ -99,6 +99,12 @@ class TableColumn:
             )
         return hasattr(self.values.dtype, "categories") or self.kind != "number"
 
+    @property
+    def order(self) -> list[Any] | None:
+        """The levels in order, if the type of the column says that they have one."""
+        dtype = self.values.dtype
+        return list(dtype.categories) if getattr(dtype, "ordered", False) else None
+
     def numbers(self) -> FloatArray:
         """The column as numbers, NaN where one is missing; they may be spelt out among marks."""
         try:
@@ -123,10 +129,10 @@ class TableColumn:
         """
         given = self.values
         if given.dtype == object:  # in which True is 1
-            given = given.map(_spelt, na_action="ignore")
+            given = given.map(spelt, na_action="ignore")
         codes, values = given.array.factorize()
-        spelt = map(_spelt, values.tolist())
-        texts = [None if text.strip() in MISSING_MARKS else text for text in spelt]
+        found = map(spelt, values.tolist())
+        texts = [None if text.strip() in MISSING_MARKS else text for text in found]
         return [*texts, None], np.where(codes < 0, len(texts), codes)
 
     @cached_property
@@ -165,6 +171,13 @@ class TableColumn:
         return np.array([known[text] for text in texts], dtype=np.intp)[codes]
 
 
+def spelt(value: Any) -> str:
+    """A value as the text that levels are compared as."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
 def listed(texts: Sequence[Any], most: int = 6) -> str:
     """The first of them, and how many more there are."""
     more = f" and {len(texts) - most} more" if len(texts) > most else ""
@@ -195,9 +208,3 @@ def _alike(level: str | None) -> str:
         return text.lower()
     # Not 007, which is a code.
     return str(float(text)) if re.fullmatch(r"-?(0|[1-9]\d*)([.]\d+)?", text) else text
-
-
-def _spelt(value: Any) -> str:
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value)
