@@ -179,7 +179,7 @@ def _ratio(
     steps = promised - sign * np.arange(_STEP, 1.0, _STEP)
     if wanted is not None:
         before = [theta for theta in steps[9::10] if sign * theta > sign * wanted]
-        after = steps[sign * steps < sign * wanted - 0.5 * _STEP] if finer else []
+        after = steps[sign * steps < sign * wanted - 0.5 * _STEP][: None if finer else 0]
         steps = np.array([*before, wanted, *after])
     for theta in steps.tolist():
         if priced(sign, theta).limit(rows, alpha) > 0.0:
