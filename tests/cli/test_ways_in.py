@@ -229,7 +229,10 @@ def test_rows_that_were_held_out_are_written_and_read_again(kind, run):
 
 
 def test_rows_without_names_and_without_a_holdout_cannot_be_written(run):
-    assert "say how many" in run("fit table.csv --holdout-out held.csv")[2]
+    assert (
+        "--holdout-out needs --holdout with a share"
+        in run("fit table.csv --holdout-out held.csv")[2]
+    )
     TABLE[["age", "dose"]].assign(y=1 * ILL).to_csv("bare.csv", index=False, header=False)
     said = run("fit bare.csv --holdout 0.2 --holdout-out held.csv")[2]
     assert "the columns of bare.csv have no names" in said

@@ -130,8 +130,9 @@ def test_callbacks_hear_of_surveys_and_stop_the_run():
 def test_systems_that_are_not_formed_are_left_to_the_driver(monkeypatch):
     X, y = data(seed=11)
     monkeypatch.setattr(wide, "DENSE_LIMIT", 10)
-    first = drlogit.solve(X, y, epsilon=0.03, kappa=1.0)
-    found = drlogit.solve(X, y, epsilon=0.028, kappa=1.0, start=first)
+    asked = {"kappa": 1.0, "solver": "interior-point"}
+    first = drlogit.solve(X, y, epsilon=0.03, **asked)
+    found = drlogit.solve(X, y, epsilon=0.028, start=first, **asked)
     assert max(first.gap, found.gap) <= 1e-6
     assert first.info["sample_grams"] == found.info["near_grams"] == 0.0
 

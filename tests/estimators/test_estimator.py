@@ -87,9 +87,9 @@ def test_bad_parameters_are_named(iris, parameters, found):
 
 def test_classes_without_weight_are_named(iris):
     X, y = iris
-    with pytest.raises(ValueError, match="class 2 has none"):
+    with pytest.raises(ValueError, match="samples of class 2 have weight 0"):
         DRLogisticRegression().fit(X, y, sample_weight=(y < 2).astype(float))
-    with pytest.raises(ValueError, match="class 2 has none"):
+    with pytest.raises(ValueError, match="samples of class 2 have weight 0"):
         DRLogisticRegression(class_weight={0: 1.0, 1: 1.0, 2: 0.0}).fit(X, y)
     with pytest.raises(ValueError, match="at least two classes, got one class: 1"):
         DRLogisticRegression().fit(X, np.ones_like(y))

@@ -103,7 +103,7 @@ def test_extrapolated_sweeps_leave_far_less_on_wide_data(monkeypatch):
 
 
 def test_names_are_checked():
-    with pytest.raises(ValueError, match=r"'auto', 'projected-gradient' for norm 'l2'.*'cg'"):
+    with pytest.raises(ValueError, match=r"'secular', 'projected-gradient' for norm 'l2'.*'cg'"):
         get_inner_solver("cg", NORMS["l2"], matrix_free=False)
     with pytest.raises(ValueError, match="inner must be one of"):
         get_inner_solver("active-set-cg", NORMS["linf"], matrix_free=False)

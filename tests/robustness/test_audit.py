@@ -91,7 +91,7 @@ def test_printed_report():
         "    0.1        20.0%    0.8319   5.0% to 45.0%",
         "",
         "half of the predictions can be wrong from epsilon = 0.125",
-        "labels the worst case flips first, where an error costs most:",
+        "labels that the worst case flips first, where an error costs most:",
         "  row 0: label 1, margin 2, flipped from epsilon = 0.125",
         "labels that surprise the model most (the worst case leaves them alone):",
         "  row 3: label 0, margin -0.5",

@@ -94,7 +94,7 @@ def test_a_search_takes_parts_as_folds(cv):
     )
     with pytest.raises(ValueError, match="groups"):
         drlogit.DRLogisticRegressionCV(epsilons=3, kappas=[1.0], cv=cv).fit(X, y)
-    with pytest.raises(ValueError, match="one for each of 300 samples"):
+    with pytest.raises(ValueError, match="one entry for each of 300 samples"):
         search.fit(X, y, groups=group[1:])
 
 

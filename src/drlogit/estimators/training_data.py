@@ -226,7 +226,7 @@ def features_to_fit(estimator: Any, X: Any, sample_weight: Any) -> Any:
     numbers = positions_of(texts, names, "numbers")
     orders = {position_of(each, names, "ordinal"): ordinal[each] for each in ordinal}
     categorical = find_categorical(
-        columns, wanted, {*numbers, *orders} if wanted == "from_dtype" else numbers,
+        columns, wanted, {*numbers, *orders} if isinstance(wanted, str) else numbers,
         estimator.categories,
     )  # fmt: skip
     categorical = sorted({*categorical, *orders})

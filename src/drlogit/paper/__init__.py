@@ -30,6 +30,7 @@ from .ball_qp import (
     coordinate_minimization,
     coordinate_newton,
     projected_gradient,
+    secular_equation,
 )
 from .first_order import (
     FrameworkResult,
@@ -48,5 +49,5 @@ __all__ = [
     "ResidualRuleWarning", "Subproblem", "active_set_cg", "averages", "ball_least_squares",
     "coordinate_anderson", "coordinate_minimization", "coordinate_newton", "framework",
     "golden_section", "linearized_admm_steps", "lp_admm_steps", "pdhg_steps", "projected_gradient",
-    "semismooth_newton", "standard_admm_steps", "subgradient_steps",
+    "secular_equation", "semismooth_newton", "standard_admm_steps", "subgradient_steps",
 ]  # fmt: skip

@@ -15,8 +15,9 @@ The paper's three solvers (its Appendix B; the first and the third for the box o
 
 Two more for the box that the paper does not have: ``coordinate_newton`` takes Newton steps on the
 face between sweeps, and needs the matrix H; ``coordinate_anderson`` extrapolates after every ten
-sweeps.  Algorithms 5 and 6 need products ``Hθ`` only, and sweeps the columns of the data, so these
-work for any number of columns.
+sweeps.  One for the Euclidean ball: ``secular_equation`` takes the eigenvectors of H once, and then
+the root of a function of one variable, whatever the condition of H.  Algorithms 5 and 6 need
+products ``Hθ`` only, and sweeps the columns of the data, so these work for any number of columns.
 
 ``auto`` takes ``coordinate_newton`` for the box where the matrix is at hand.  Sweeps are compiled,
 do not depend on the units of the columns, and find the face that θ is on.  They are slow to reach
@@ -38,7 +39,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, eigvalsh
+from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.sparse import csc_array, issparse
 from scipy.sparse.linalg import LinearOperator, eigsh
 
@@ -145,10 +146,16 @@ class Quadratic:
         return step
 
     @cached_property
+    def eigen(self) -> tuple[FloatArray, FloatArray]:
+        """Eigenvalues, negative rounding removed, and eigenvectors of H."""
+        values, vectors = eigh(self.dense)
+        return np.maximum(values, 0.0), vectors
+
+    @cached_property
     def largest_eigenvalue(self) -> float:
         """``λ_max(H)``, positive and rounded up."""
         if self.matrix is not None:
-            top = 1.0001 * float(eigvalsh(self.matrix).max(initial=0.0))
+            top = 1.0001 * float(self.eigen[0].max(initial=0.0))
         else:
             # Lanczos approaches λ_max from below; its error is at most the residual, 1 %.
             operator = LinearOperator((self.size, self.size), matvec=self.product, dtype=np.float64)
@@ -334,6 +341,33 @@ def _moved(
     return moved, slope
 
 
+def secular_equation(
+    H: Quadratic, c: FloatArray, ball: NormBall, start: FloatArray, tol: float
+) -> FloatArray:
+    """Euclidean ball: ``θ = (H + τI)⁻¹c`` with ``τ ≥ 0`` and ``‖θ‖ = r`` unless ``τ = 0``.
+
+    In the eigenvectors of H this is a root of ``1/‖θ(τ)‖ - 1/r``, nearly linear in τ, so
+    that Newton's method from the left needs a few steps (Moré and Sorensen 1983).
+    """
+    values, vectors = H.eigen
+    projections = vectors.T @ c
+    radius = ball.radius
+    # Where H has no curvature, c has no component but rounding.
+    flat = values <= 1e-13 * max(float(values[-1]), np.finfo(float).tiny)
+    tau = 0.0
+    inverse = np.where(flat, 0.0, 1.0 / np.where(flat, 1.0, values))
+    theta = inverse * projections
+    for _ in range(_MAX_STEPS):
+        length = float(np.linalg.norm(theta))
+        if length <= radius * (1.0 + 1e-15):
+            break
+        slope = float(theta @ (inverse * theta)) / length**2  # -d log‖θ‖ / dτ
+        tau += (length / radius - 1.0) / slope
+        inverse = np.where(flat, 0.0, 1.0 / (np.where(flat, 1.0, values) + tau))
+        theta = inverse * projections
+    return ball.project(vectors @ theta)
+
+
 #: The inner solvers by transport norm.  ``auto`` means the first, or the first of
 #: :data:`MATRIX_FREE` where there is no matrix.
 INNER_SOLVERS: dict[str, dict[str, InnerSolver]] = {
@@ -344,7 +378,7 @@ INNER_SOLVERS: dict[str, dict[str, InnerSolver]] = {
         "active-set-cg": active_set_cg,
         "projected-gradient": projected_gradient,
     },
-    "l2": {"projected-gradient": projected_gradient},
+    "l2": {"secular": secular_equation, "projected-gradient": projected_gradient},
     "linf": {"projected-gradient": projected_gradient},
 }
 

@@ -31,7 +31,7 @@ cdef class LevelMoves:
     cdef Py_ssize_t n_groups
     cdef Item* edges
     cdef int[::1] counts
-    cdef object kept
+    cdef object kept, given
     cdef void price(self, const double* beta, Priced* m) noexcept nogil
     cdef void climb(self, const double* beta, Py_ssize_t g, Py_ssize_t own, Py_ssize_t label,
                     Py_ssize_t square) noexcept nogil

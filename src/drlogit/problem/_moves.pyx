@@ -34,6 +34,7 @@ cdef class LevelMoves:
         for one whose coefficient is zero; ``n_groups`` items come before those of levels.
         """
         sizes = [len(each) for each in costs]
+        self.given = costs, places, n_groups
         self.n_ordered, self.n_levels, self.n_groups = len(sizes), sum(sizes), n_groups
         self.most = max(sizes, default=1) - 1
         fit(len(places) == self.n_levels, "levels")
@@ -46,6 +47,9 @@ cdef class LevelMoves:
                                                 * sizeof(Item), np.uint8)
         self.kept, self.edges = room, <Item*>&room[0]
         self.counts = np.zeros(2 * self.n_levels + 1, np.int32)
+
+    def __reduce__(self):
+        return LevelMoves, self.given
 
     cdef void price(self, const double* beta, Priced* m) noexcept nogil:
         """Find the edges for these coefficients, and show them to ``m``."""

@@ -21,6 +21,7 @@ best, ordered by cost, and the prices at which the adversary goes from each to t
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -173,17 +174,16 @@ def _prefixes(
     n, (n_groups, n_levels) = signs.size, (model.low.size, model.levels.n_levels)
     found = reach(signs, table, model)
     rates, targets = edges_of(signs, table, model)[2:]
+    n_edges = math.prod(rates.shape[1:])
     every = [
         found.groups / model.group_costs,
-        rates.reshape(n, -1),
+        rates.reshape(n, n_edges),
         np.where(found.distances > 0.0, found.rates, -np.inf),
     ]
     order = np.argsort(-np.hstack(every), axis=1, kind="stable")
     ranks = np.empty_like(order)
     np.put_along_axis(ranks, order, np.arange(order.shape[1])[None], axis=1)
-    groups, steps, ends = np.split(
-        ranks < lengths[:, None], np.cumsum([n_groups, rates[0].size]), 1
-    )
+    groups, steps, ends = np.split(ranks < lengths[:, None], np.cumsum([n_groups, n_edges]), 1)
     items = np.zeros((n, domains.n_items), dtype=bool)
     items[:, :n_groups] = groups
     # Of the edges that an ordered group has gone along, the last says where it is.
