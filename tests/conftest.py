@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -12,6 +13,10 @@ from hypothesis import HealthCheck, settings
 # the cores.  Set before NumPy is first imported; what the environment says goes first.
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
+
+# A shell starts background jobs with interrupts ignored.  Tests of Ctrl-C need Python's handler.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # "ci" tries the same examples every time, so that a failure is the fault of the change at
 # hand; "explore" looks for new ones: HYPOTHESIS_PROFILE=explore make test
