@@ -224,4 +224,5 @@ def _found(audit: Adversary, judged: IndexArray, threshold: float) -> float:
     """The share of positives that a threshold finds."""
     positive = audit.weights[judged] * (audit.codes[judged] == 1)
     above = expit(audit.scores[1][judged]) > threshold
-    return float(positive @ above) / max(float(positive.sum()), 1e-300)
+    # Two sums of the same kind, so that all of them are a share of exactly one.
+    return float((positive * above).sum() / max(positive.sum(), 1e-300))
