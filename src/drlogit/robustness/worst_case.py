@@ -130,8 +130,8 @@ def worst_case(
         ranges between m ascending thresholds.  The positive class is the second of the two.
     threshold : float or list of float
         The model decides for the positive class from this probability on: 0 for everybody, 1 for
-        nobody.  Models of more than two classes decide for the most probable class, or, with costs,
-        for the class of least expected cost if ``threshold="costs"``.
+        nobody.  Models of more than two classes decide for the most probable class and take no
+        threshold.
     epsilon, kappa : optional
         Radius of the ball and cost of a flipped label; by default those of the model's fit (κ = 1
         for other models, which need an epsilon).
