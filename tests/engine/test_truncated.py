@@ -122,3 +122,18 @@ def test_blocks_change_nothing(norm):
     assert one.solver == cut.solver != "interior-point"
     assert cut.gap <= 1e-6
     assert cut.objective == pytest.approx(one.objective, abs=1e-6)
+
+
+@pytest.mark.parametrize("solver", ["auto", "interior-point"])
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_two_blocks_of_wide_rows_agree_with_one(norm, solver):
+    rng = np.random.default_rng(3)
+    X = sp.random(200, 900, 0.05, format="csr", random_state=3)
+    score = X @ rng.standard_normal(900)
+    y = np.sort(np.where(score > np.median(score), 1, -1))
+    X = X[np.argsort(score)]  # sorted by label
+    one = drlogit.solve(X, y, epsilon=0.01, kappa=1.0, norm=norm)
+    two = drlogit.solve(X, y, epsilon=0.01, kappa=1.0, norm=norm, solver=solver, n_jobs=2, tol=1e-4)
+    assert two.gap <= 1e-4
+    assert two.dual_objective <= one.objective + 1e-9
+    assert two.objective <= one.objective + two.gap + 1e-9

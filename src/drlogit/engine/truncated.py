@@ -58,7 +58,7 @@ _ROUGHLY, _EXACTLY = (1e-9, 3), (1e-16, 12)
 #: Free coefficients of all classes up to which their equations are solved by a matrix, ...
 _MOST_FREE = 400
 
-#: ... and samples up to which a factor of size N×N takes less time with ℓ1 transport.
+#: ... and samples in one block up to which an N×N factor takes less time with ℓ1 transport.
 _FEW_SAMPLES = 6000
 
 #: Coefficients of all classes but one from which no matrix takes less time with ℓ2 transport.
@@ -78,7 +78,8 @@ def is_truncated(problem: Problem | ClassProblem) -> bool:
     if several:
         most = _MOST_COEFFICIENTS if problem.norm.name == "l2" else MOST_COEFFICIENTS
         return (classes - 1) * rows.n_columns > most
-    return is_wide(rows) and (problem.norm.name == "l2" or rows.n_samples > _FEW_SAMPLES)
+    one_factor = rows.largest_block == rows.n_samples <= _FEW_SAMPLES
+    return is_wide(rows) and (problem.norm.name == "l2" or not one_factor)
 
 
 def truncated_interior_point(

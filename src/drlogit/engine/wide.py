@@ -2,12 +2,12 @@
 
 Solves the equations of ``_newton`` with ``K = C + Zᵀ diag(d) Z`` known only through products.  λ is
 eliminated by its Schur complement.  The preconditioner is the diagonal ``T`` of the cone's part
-(for large N plus the diagonal of ``Zᵀ diag(d) Z``), completed, for blocks of at most
+(for large N plus the diagonal of ``Zᵀ diag(d) Z``), completed, for one block of at most
 ``FACTOR_LIMIT`` samples, by the identity of Woodbury:
 
     (T + BᵀB)⁻¹ = T⁻¹ - T⁻¹Bᵀ (I + B T⁻¹ Bᵀ)⁻¹ B T⁻¹,        B = diag(√d) Z.
 
-With one such block that is the exact inverse, up to the small numbers that stand in for T on
+With one block that is the exact inverse, up to the small numbers that stand in for T on
 free columns, and a few steps suffice; the matrix that is factored is N×N and never less
 than the identity.  Everything of size N stays with its block.
 
@@ -52,7 +52,9 @@ class WideSystem:
 
     def __init__(self, rows: Rows, scale: FloatArray) -> None:
         self.rows, self.scale = rows, scale[:-1]
-        self.factored = rows.largest_block <= FACTOR_LIMIT
+        # Blocks that are factored apart give corrections whose sum is too large: the preconditioner
+        # is positive definite with one block only.
+        self.factored = rows.largest_block == rows.n_samples <= FACTOR_LIMIT
         self.weights: State | None = None
 
     def build(self, weights: State, data: FloatArray, cone: FloatArray, pinned: bool) -> bool:
