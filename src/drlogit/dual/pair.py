@@ -142,7 +142,7 @@ def _judge(
 def _reduced(
     block: Block, coefficients: FloatArray, s: FloatArray | None, a: FloatArray | None
 ) -> tuple[FloatArray, tuple[Sum, Max, Sum]]:
-    state, sums, chain = pair_sums(block.compiled, coefficients, s, a, block.trust)
+    state, sums, chain = pair_sums(block.compiled, coefficients, s, a, block.flip_multiples)
     return state, (Sum(sums), Max(chain), Sum(1.0))
 
 

@@ -199,7 +199,7 @@ def _typical(problem: Problem) -> float:
 
 def _last_null_model(problem: Problem) -> FloatArray:
     """The null model of large radii: zero, where all labels can flip."""
-    if problem.cost.trust is None:
+    if problem.cost.flip_multiples is None:
         return np.zeros(problem.costs.size)
     return null_model(problem.with_radius(problem.dearest_flip))  # which pays for all that can be
 

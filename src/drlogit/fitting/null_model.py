@@ -51,7 +51,7 @@ def is_arithmetic(problem: Problem) -> bool:
     """Whether the null model is: at most the intercept is free, and flips cost the same."""
     if not problem.fit_intercept:
         return not problem.free.any()
-    alike = problem.cost.trust is None or math.isinf(problem.kappa)
+    alike = problem.cost.flip_multiples is None or math.isinf(problem.kappa)
     return alike and int(np.count_nonzero(problem.free)) == 1
 
 
