@@ -198,8 +198,8 @@ tuned l2 {worst["tuned"]["log_loss"]:.3f}
   limit for new patients, with {promised["robust"]["confidence"]:.0%} confidence: \
 robust {promised["robust"]["loss"]:.3f}, tuned l2 {promised["tuned"]["loss"]:.3f}{remark}
 
-Which cut-off is safe? A missed case costs {_MISSED} false alarms. Patients count as ill if the robust
-model gives at least this probability. The mean cost per patient is then:
+Which cut-off is safe? A missed case costs {_MISSED} false alarms. Patients count as ill if
+the robust model gives at least this probability. The mean cost per patient is then:
 {cuts}
 
 What changed from Cleveland to Long Beach? The robust model's log-loss went from \
