@@ -43,10 +43,10 @@ JOINT_SOLVERS = {
 #: Solvers of the fixed-λ problem (B).
 SUBPROBLEM_SOLVERS = {
     "lp-admm": ("..paper.lp_admm", "lp_admm"),
-    "linearized-admm": ("..paper.lp_admm", "linearized_admm"),
+    "linearized-admm": ("..paper.linearized_admm", "linearized_admm"),
     "standard-admm": ("..paper.standard_admm", "standard_admm"),
-    "pdhg": ("..paper.gradient_methods", "pdhg"),
-    "subgradient": ("..paper.gradient_methods", "subgradient"),
+    "pdhg": ("..paper.pdhg", "pdhg"),
+    "subgradient": ("..paper.subgradient", "subgradient"),
     "conic": ("..paper.conic", "conic"),
 }
 
