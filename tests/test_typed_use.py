@@ -25,7 +25,7 @@ def test_typed_program_runs(tmp_path):
 
 @pytest.mark.parametrize("estimator", [DRLogisticRegression, DRLogisticRegressionCV])
 def test_types_name_what_parameters_can_be(estimator):
-    types = get_type_hints(estimator.__init__)
+    types = get_type_hints(estimator)
     assert set(get_args(types["norm"])) == {*NORMS}
     assert set(get_args(types["solver"])) == {"auto", *JOINT_SOLVERS}
     assert set(get_args(types["missing"])) == {*FILLS} == {"error", "mean", "median"}
