@@ -510,4 +510,4 @@ def critical_radius(problem: Problem, null: FloatArray) -> float:
     x = layout.inside(np.zeros(problem.costs.size), lam / (1.0 + 2.0 * push), push)
     newton = layout.newton(problem, 0.0, x, mu)
     samples = PieceSamples(problem.rows, layout, problem.kappa, slope)
-    return gain_at_fixed_lambda(samples, newton, mu, 1e-7) / lam
+    return float(gain_at_fixed_lambda(samples, newton, mu, 1e-7) / lam)
