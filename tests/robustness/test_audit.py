@@ -153,7 +153,7 @@ def test_an_audit_of_training_data_returns_the_fits_own_number():
     assert {sample.label for sample in report.models[0].first_flipped} == {"good"}
     assert "inf for bad, 0.5 for good" in str(report)
     promise = str(drlogit.guarantee(model, X[::-1] + 0.01, names[::-1]))
-    assert "at most 10 % of all samples may be wrong, those labelled good" in promise
+    assert "up to 10 % of all samples may be wrongly labelled good" in promise
     assert "right" in drlogit.allowances(model)[0]
 
 
