@@ -203,7 +203,7 @@ def test_every_way_to_fail_has_its_sentence(case, tmp_path):
         replace(result, dual=None).save_proof(path)
     with pytest.raises(ValueError, match="know its ball"):
         proven(replace(result, ball=None), case)
-    with pytest.raises(ValueError, match="a fit of drlogit is wanted, got tuple"):
+    with pytest.raises(ValueError, match="expected a fitted drlogit model, got tuple"):
         drlogit.verify((result.coef, result.intercept), case["X"], case["y"], path)
     with pytest.raises(FileNotFoundError):
         proven(result, case, tmp_path / "missing.npz")
@@ -297,7 +297,7 @@ def test_everything_that_is_fitted_can_be_proven(tmp_path):
     several.save_proof(path, X, labels)
     assert drlogit.verify(several, X, labels, path).ok
     assert "other data" in drlogit.verify(several, 1.01 * X, labels, path).reason
-    with pytest.raises(ValueError, match="a fit of drlogit is wanted, got OneVsRestClassifier"):
+    with pytest.raises(ValueError, match="a fitted drlogit model, got OneVsRestClassifier"):
         drlogit.verify(OneVsRestClassifier(plain).fit(X, labels), X, labels, path)
 
 

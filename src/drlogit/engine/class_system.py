@@ -1,12 +1,14 @@
-"""The Newton system of several classes: conjugate gradients on it, and what makes these short.
+"""The Newton system of several classes, solved by preconditioned conjugate gradients.
 
-The matrix is that of the samples, ``Σ w L_i ⊗ x_i x_iᵀ`` with a Laplacian L_i between the classes
-of each sample, and that of the cones, alike: a matrix for every pair of classes.  The last class
-stands still.  A product with it takes two passes over the rows; forming it takes a weighted Gram
-matrix for every pair.  So it is formed of some rows only, drawn with probabilities π in proportion
-to what they weigh in it, and of weight 1/π: with r rows for each column the eigenvalues of one
-matrix with respect to the other are about ``(1 ± √(1/r))²``.  That is the preconditioner, exact
-where there are few rows or small matrices.
+The matrix is ``Σ w L_i ⊗ x_i x_iᵀ``, with a Laplacian L_i between the classes of each sample, plus
+a matrix of the cones with the same structure: one block for every pair of classes.  The last class
+is fixed at zero.  A product takes two passes over the rows; forming the matrix takes a
+weighted Gram matrix for every pair.
+
+The preconditioner is the same matrix, formed from a sample of the rows.  Rows are drawn with
+probabilities π in proportion to their traces, and get the weight 1/π.  With r rows for each column,
+the eigenvalues of the preconditioned matrix are about ``(1 ± √(1/r))²``.  If there are few rows, or
+if the matrix is small, all rows are used.
 
 Derivation: docs/algorithm.md, (18).
 """
@@ -106,7 +108,7 @@ class ClassSystem:
         return False
 
     def _rate(self) -> float:
-        """The factor of traces at which as many rows as wanted are drawn: Σ min(1, rate t)."""
+        """The factor of the traces t at which Σ min(1, rate t) rows are as many as needed."""
         traces = np.asarray(self.rows.gather(self.rows.run(_traces, self.curved)[0]))
         rate, certain = 0.0, -1
         while certain < (now := int(np.sum(rate * traces >= 1.0))) < self.wanted:

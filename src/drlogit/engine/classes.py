@@ -3,7 +3,7 @@
     minimise    ελ + Σ w_i [ lse(s_i) + max_k ( -s_ik - κ(y_i, k) λ ) ]
     subject to  ‖(B_j - B_k)/c‖_* ≤ λ  for every two classes
 
-Shifts of all classes together change nothing: the last class stands still.
+Adding the same vector to all classes changes nothing, so the last class is fixed at zero.
 
 Derivation: docs/algorithm.md, (17).
 """
@@ -104,7 +104,7 @@ def _curved(block: Block, state: ClassState) -> tuple[Any, tuple[()]]:
 
 
 class ClassScaling:
-    """(B, b, λ) = scale · x: each class as one of two, and the last stands still."""
+    """(B, b, λ) = scale · x: each class is scaled as in two classes; the last is fixed at zero."""
 
     def __init__(
         self, problem: ClassProblem, *, free_only: bool = False, unit: float | None = None

@@ -532,7 +532,7 @@ Cold = Callable[[Problem, float], tuple[FloatArray, int]]
 
 
 def pays(problem: Problem) -> bool:
-    """Whether there are so many samples that a subsample pays.
+    """Whether there are enough samples for a subsample to pay.
 
     Rare features are in few rows of a subsample, and rows of few entries crowd at the kink: sparse
     rows are left to the driver (a7a, a9a, w8a take 0.8 to 3.9 times as long with subsamples).

@@ -130,7 +130,7 @@ def _weights_pair(block: Block, state: PairState) -> tuple[FloatArray, tuple[()]
 class Scaling:
     """(β, b, λ) = scale · x, so that a typical row has length one.
 
-    With ``free_only`` penalised features are out of sight, and all that is asked of λ is λ ≥ 0.
+    With ``free_only`` penalised features are left out, and the only constraint on λ is λ ≥ 0.
     ``unit`` is the cost that counts as one, by default that of a typical row.
     """
 
@@ -308,7 +308,7 @@ def flip_budget(problem: Problem, null: FloatArray, *, free_only: bool = False) 
     """``max Σ w [s u - (u - κ)_+]`` over ``‖β/c‖_* ≤ 1`` and free coefficients.
 
     s is that of the model ``null``; κ is finite.  This is (P) with the loss ``-s u`` at a fixed λ,
-    λ times as large.  With ``free_only`` penalised features are out of sight.
+    λ times as large.  With ``free_only`` penalised features are left out.
     """
     slopes, _ = problem.rows.run(slopes_at, None, null)
     samples = PairSamples(problem.rows, problem.kappa, slopes)

@@ -42,7 +42,7 @@ from .pair import slopes_at
 from .settings import SETTINGS
 
 #: Columns of sparse rows with at least this share of entries are kept as dense ones; levels of
-#: groups are combined up to the root of so many combinations for each sample.
+#: groups are combined up to the square root of this many combinations for each sample.
 _DENSE, _COMBINED = 0.2, 0.2
 
 #: How far from the constant model a run opens, in λ (.1 to .5 are within half an iteration).
@@ -106,7 +106,9 @@ class TableLayout:
         seen[domains.columns] = False
         held: list[tuple[int, IndexArray]] = []
         for group in (*domains.groups[domains.n_unordered :], *domains.held):
-            ordered = len(held) < len(domains.positions)  # which may go to levels that nobody has
+            ordered = len(held) < len(
+                domains.positions
+            )  # samples may move to levels that do not occur
             levels = group if ordered else group[scale[group] > 0.0]
             dropped = levels[np.argmax(scale[levels])]  # a level of reference
             levels = levels[levels != dropped]
@@ -184,7 +186,7 @@ class TableLayout:
     def _combined(self, codes: NDArray[np.int32]) -> tuple[Any, Any, Any]:
         """Coordinates of the samples' combinations, the levels each stands for, and their signs.
 
-        Levels of groups are combined as long as combinations are few for so many samples; alone
+        Levels of groups are combined while there are few combinations per sample; single levels
         they are their own coordinates.  Without b, rows have -1 at "none" of all groups but those
         where they have that: then nothing.
         """

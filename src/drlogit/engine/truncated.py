@@ -52,7 +52,7 @@ _PRICE = 0.03
 #: Shares of a new dual point in mixtures with the best one.
 _MIXES = (1.0, 0.5, 0.2, 0.07, 0.02)
 
-#: Equations of the free columns are met to this, iterates and dual points, in so many steps.
+#: Accuracy of the free columns' equations and the largest number of steps: iterates, dual points.
 _ROUGHLY, _EXACTLY = (1e-9, 3), (1e-16, 12)
 
 #: Free coefficients of all classes up to which their equations are solved by a matrix, ...
@@ -333,7 +333,7 @@ class _Run:
             self.flow = flow and (factor * flow[0], factor * flow[1], *flow[2:])
 
     def _final(self, cone: Any) -> Any:
-        """The dual point as the certificate wants it."""
+        """The dual point in the form of the certificate."""
         if self.C == 1:
             return self._after(visits.as_pair, self.point)
         flow = None if self.flow is None else cone.flows(self.flow) / self.scale[self.kept]

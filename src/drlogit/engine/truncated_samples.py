@@ -41,7 +41,7 @@ _EMPTY = np.zeros((0, 0))
 #: Scores (or log p), label shares and free columns of a block's samples.
 Balancing: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
 
-#: The labels as they are, and what others cost.
+#: The observed labels, and the costs of the others.
 Fixed: TypeAlias = tuple[IndexArray, FloatArray]
 
 
@@ -259,7 +259,7 @@ def mixture(
 def _mixed(
     old: FloatArray, new: FloatArray, own: IndexArray, share: float, factor: float
 ) -> FloatArray:
-    """A mixture of two dual points, scaled towards the labels as they are."""
+    """A mixture of two dual points, scaled towards the observed labels."""
     point = new if share == 1.0 else (1.0 - share) * old + share * new
     if factor == 1.0:
         return point
@@ -338,7 +338,7 @@ def fixed(block: Block, state: WideSamples) -> tuple[Fixed, tuple[()]]:
 
 
 def to_balance(block: Block, state: WideSamples) -> tuple[Balancing, tuple[()]]:
-    """What :func:`balance` wants of the samples."""
+    """The part of the samples' state that :func:`balance` needs."""
     return (state.scores, state.a, state.free), ()
 
 

@@ -67,7 +67,7 @@ class WideSystem:
         coupling = (data[1] + cone[2]) * (not pinned)
         self.own, self.coupling, self.corner = own, coupling[:-1], float(coupling[-1])
         data = data[0, :-1]
-        # Free columns have no diagonal of their own: a small share of the data's stands in.
+        # The cone adds nothing to free columns; a small share of the data's diagonal replaces it.
         base = own + (1e-9 * data if self.factored else data)
         self.inverse = np.where(base > 0.0, 1.0 / np.where(base > 0.0, base, 1.0), 0.0)
         scale = self.scale * np.sqrt(self.inverse) if self.factored else None
@@ -123,7 +123,7 @@ def _factor(
         return (d, None), ()
     matrix = block.outer_gram(np.sqrt(d), column_scale)
     matrix[np.diag_indices_from(matrix)] += 1.0
-    # The transpose has the upper triangle as its lower one, in the order LAPACK wants.
+    # The transpose has the upper triangle as its lower one, in the order of LAPACK.
     factor, failed = dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)
     return (d, None if failed else factor), ()
 

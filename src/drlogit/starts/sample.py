@@ -15,8 +15,8 @@ from ..rows.local import LocalRows, memory_rows
 from ..rows.matrix import held
 from ..rows.reductions import Sum
 
-#: Entries of X that may be gathered from rows that are not in memory: so many at least, this share
-#: of them, and so many at most (512 MB of doubles).
+#: Limits on the entries of X that may be gathered from rows outside memory: this many in any case,
+#: otherwise this share of all, but no more than the last number (512 MB of doubles).
 _FEW_ENTRIES, _GATHERED_SHARE, _MOST_ENTRIES = 1 << 20, 1.0 / 16.0, 1 << 26
 
 

@@ -35,14 +35,14 @@ class Start:
 
 
 def sampling_error(n_columns: int, n_samples: float, other: float = np.inf) -> float:
-    """Nats by which the best model on so many samples falls short on others, or on all of them."""
+    """The expected excess loss of the best model on a sample, in nats: on new samples or all."""
     return 0.5 * n_columns * abs(1.0 / n_samples - 1.0 / other)
 
 
 def start_from(problem: Problem, result: Result) -> Start | None:
     """An earlier result, for these or other samples, radii, costs or norms, as a start.
 
-    None if its coefficients are no numbers.
+    None if its coefficients are not finite.
     """
     model = problem.join(result.coef, result.intercept)
     if not np.isfinite(model).all():

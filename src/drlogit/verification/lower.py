@@ -81,7 +81,7 @@ def _are_pieces(s: FloatArray, moves: Moves, samples: SamplesInBall) -> bool:
 
 
 def lower_bound(samples: SamplesInBall, point: DualPoint) -> float:
-    """What a point proves: ``s`` of the samples as they are, and their moved pieces."""
+    """The bound of a point: ``s`` of the unchanged samples, and their moved pieces."""
     s, moves, domain = in_memory(point.s), _pieces_of(point, samples), samples.domain
     n_samples, n, n_groups = s.size, samples.costs.size, domain.n_groups
     most = int(np.bincount(moves.sample, minlength=1).max(initial=0)) + 8
@@ -125,7 +125,7 @@ def lower_bound(samples: SamplesInBall, point: DualPoint) -> float:
 
 
 def constant_of(r: FloatArray, size: FloatArray, roundings: int) -> Enclosed:
-    """``Σ r``, where r has so many roundings of its size."""
+    """``Σ r``, where each r carries this many rounding errors of its size."""
     error = gamma(roundings) * exact_sum(size) + TINY
     return Enclosed(np.array(exact_sum(r)), np.array(error))
 

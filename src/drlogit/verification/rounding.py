@@ -115,7 +115,7 @@ class EnclosedSum:
         self.size[:n_columns] += size @ abs(matrix)
 
     def value(self, roundings: int) -> Enclosed:
-        """The sums; r has so many roundings of its size."""
+        """The sums, where each r carries this many rounding errors of its size."""
         # Sizes are sums in any order, with fewer than 10⁷ roundings.
         error = gamma(PANEL + 6 + roundings) * self.size * (1.0 + 1e-8) + TINY
         return Enclosed(_column_sums(np.array(self.sums)), error)

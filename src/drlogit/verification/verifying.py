@@ -151,11 +151,11 @@ def verify(
 
 
 def _fit_of(model: Any, X: Any) -> tuple[LinearModel, Any, Result, Any]:
-    """A linear model, the samples where it measures distance, its claims, and who was fitted."""
+    """The linear model, the samples in the space of distances, the result, and the estimator."""
     last = last_step(model) if hasattr(model, "fit") else model
     if isinstance(last, Result):
         return as_linear(last), X, last, None
     if not isinstance(last, RobustLinearClassifier):
-        raise ValueError(f"a fit of drlogit is wanted, got {type(last).__name__}")
+        raise ValueError(f"expected a fitted drlogit model, got {type(last).__name__}")
     measured = measure(model, X, "fitted")
     return measured.linear, measured.X, last.result_, last
