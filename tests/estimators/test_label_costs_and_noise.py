@@ -51,7 +51,7 @@ def test_tolerances_of_a_class_are_shares_of_it():
     share = 0.05 * np.mean(Y == "good")
     assert model.kappa_["good"] == pytest.approx(model.epsilon_ / share)
     assert np.isinf(model.kappa_["bad"])
-    assert f"at most {100 * share:.3g} % of all samples" in drlogit.allowances(model)[0]
+    assert f"up to {100 * share:.3g} % of all samples" in drlogit.allowances(model)[0]
 
 
 @pytest.mark.parametrize(
