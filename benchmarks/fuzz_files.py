@@ -237,8 +237,8 @@ def best_value(found: Any, X: Any, y: Any) -> float:
     ball = found.result_.ball
     codes, kappa = np.searchsorted(found.classes_, y), ball.kappa
     encoded = X if found.encoding_ is None else matrix_of(found, X)
-    if ball.trust is not None:
-        kappa = np.asarray(ball.trust, dtype=float) * ball.kappa
+    if ball.flip_multiples is not None:
+        kappa = np.asarray(ball.flip_multiples, dtype=float) * ball.kappa
         kappa = np.array([kappa[0, 1], kappa[1, 0]])[codes]
     bounds = None if ball.lower is None else (ball.lower, ball.upper)
     groups = [list(map(int, group)) for group in ball.groups] or None

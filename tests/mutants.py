@@ -4,25 +4,33 @@ A line that no test notices when it is wrong is not tested.  All mutants of a mo
 into one copy of it, in which the environment chooses the one that is alive, so that a module is
 built once.  The relevant tests run for each mutant, those of the module itself first.
 
-    python tests/mutants.py [--count 60] [--seed 0] [--module _pair ...] [--list]
+    python tests/mutants.py [--count 60] [--seed 0] [--jobs 2] [--module _pair ...] [--list]
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
-import time
+import traceback
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 SOURCES, COPY = ROOT / "src" / "drlogit", ROOT / "build" / "mutants"
+
+#: Seconds of processor time for the tests of a mutant; one that takes longer is killed.
+SECONDS = 300
 
 #: The modules that are broken, and the tests that should notice, the fastest first.
 TARGETS = {
@@ -191,23 +199,66 @@ def build(mutants: list[Mutant]) -> None:
         print(f"built {module} with {len(mine)} mutants", flush=True)
 
 
-def survives(mutant: Mutant | None, tests: str) -> str:
-    """The tests pass: "survived"; they fail, or take ten minutes: "killed"."""
-    number = "0" if mutant is None else str(mutant.number)
-    environment = os.environ | {
-        "PYTHONPATH": str(COPY / "src"), "DRLOGIT_MUTANT": number, "OMP_NUM_THREADS": "1",
-    }  # fmt: skip
-    run = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "not slow"]
-    paths = [str(ROOT / "tests" / each) for each in tests.split()]
+def preload() -> None:
+    """Import once what all runs import: most of the time of a mutant that is killed at once."""
+    for name in "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS":
+        os.environ[name] = "1"
+    for name in "numpy", "scipy.optimize", "scipy.sparse.linalg", "sklearn.linear_model", "cvxpy":
+        importlib.import_module(name)
+
+
+class FirstFailure:
+    """A plugin of pytest that writes down the test that failed."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.path.write_text(report.nodeid)
+
+
+def start(number: int, tests: list[str]) -> int:
+    """Run tests with a mutant in a process of its own, which has the large imports already."""
+    process = os.fork()
+    if process:
+        return process
+    os.environ |= {"PYTHONPATH": str(COPY / "src"), "DRLOGIT_MUTANT": str(number)}
+    sys.path.insert(0, str(COPY / "src"))
+    output = os.open(COPY / f"{number}.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)  # of processor time: others may be at work
+    code = pytest.ExitCode.INTERNAL_ERROR
     try:
-        done = subprocess.run(
-            [*run, *paths], env=environment, cwd=ROOT, capture_output=True, timeout=600
-        )
-    except subprocess.TimeoutExpired:
-        return "killed"
-    if mutant is None and done.returncode:
-        print(done.stdout.decode()[-2000:])
-    return "survived" if done.returncode == 0 else "killed"
+        options = ["-q", "-x", "-p", "no:cacheprovider", "-m", "not slow"]
+        plugin = FirstFailure(COPY / f"{number}.failed")
+        code = pytest.ExitCode(pytest.main([*options, *tests], plugins=[plugin]))
+    except BaseException:
+        traceback.print_exc()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def outcomes(runs: list[tuple[int, list[str]]], jobs: int) -> Iterator[tuple[int, str]]:
+    """How the tests end for each (mutant, tests), in the order in which they end."""
+    running: dict[int, int] = {}
+    while runs or running:
+        while runs and len(running) < jobs:
+            number, tests = runs.pop(0)
+            running[start(number, tests)] = number
+        process, status = os.wait()
+        number, code = running.pop(process), os.waitstatus_to_exitcode(status)
+        first = COPY / f"{number}.failed"
+        if code == pytest.ExitCode.OK:
+            yield number, "passed"
+        elif code == pytest.ExitCode.TESTS_FAILED and first.exists():
+            yield number, first.read_text()
+        elif code < 0:  # a crash, or the time limit (SIGPROF)
+            yield number, signal.Signals(-code).name
+        else:
+            yield number, "not run"
 
 
 def main() -> int:
@@ -215,6 +266,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--module", nargs="*", default=[])
+    parser.add_argument("--jobs", type=int, default=2, help="mutants that are tested at once")
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()
     mutants = choose(options.count, options.seed, options.module)
@@ -223,18 +275,26 @@ def main() -> int:
             print(f"{each.number}: {each.module}:{each.line + 1}: {each.before}  =>  {each.after}")
         return 0
     build(mutants)
-    for module in sorted({mutant.module for mutant in mutants}):
-        if survives(None, TARGETS[module]) != "survived":
-            print(f"error: the tests of {module} fail without a mutant")
-            return 2
-    survivors = 0
-    for each in mutants:
-        started, fate = time.monotonic(), survives(each, TARGETS[each.module])
-        survivors += fate == "survived"
+    os.chdir(ROOT)
+    preload()
+    survivors, failed = 0, set()
+    runs = [(m.number, [f"tests/{each}" for each in TARGETS[m.module].split()]) for m in mutants]
+    for number, outcome in outcomes(runs, options.jobs):
+        each = mutants[number - 1]
         print(
-            f"{fate} {each.number}: {each.module}:{each.line + 1}: {each.before}  =>  {each.after}"
-            f"  ({time.monotonic() - started:.0f} s)", flush=True,
+            f"{'survived' if outcome == 'passed' else 'killed'} {number}: {each.module}:"
+            f"{each.line + 1}: {each.before}  =>  {each.after}  ({outcome})", flush=True,
         )  # fmt: skip
+        if outcome == "not run":
+            print(f"error: pytest did not run the tests, see {COPY}/{number}.txt")
+            return 2
+        survivors += outcome == "passed"
+        failed |= {outcome} if "::" in outcome else set()
+    # A test that fails without a mutant kills nothing.
+    for _, outcome in outcomes([(0, sorted(failed))] if failed else [], 1):
+        if outcome != "passed":
+            print(f"error: without a mutant: {outcome}")
+            return 2
     print(f"{survivors} of {len(mutants)} mutants survived")
     return int(survivors > 0)
 

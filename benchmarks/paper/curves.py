@@ -22,9 +22,10 @@ import numpy as np
 import drlogit
 from drlogit.paper.admm import LIPSCHITZ, BetaStep, first_point
 from drlogit.paper.fixed_lambda import FixedLambdaStep
-from drlogit.paper.gradient_methods import pdhg_iteration, subgradient_iteration
 from drlogit.paper.lp_admm import lp_admm_iteration
+from drlogit.paper.pdhg import pdhg_iteration
 from drlogit.paper.standard_admm import standard_admm_iteration
+from drlogit.paper.subgradient import subgradient_iteration
 from drlogit.problem.problem import Problem, build_problem
 
 from ..environment import thread_limits
@@ -122,15 +123,11 @@ def steps_of(curve: Curve, problem: Problem, lam: float) -> Iterator[FixedLambda
     if curve.method == "subgradient":
         return subgradient_iteration(problem, lam)
     inner = BetaStep.build(problem, curve.inner)
-    # The library counts ρ and η per unit of sample weight: N times the paper's.
-    units = 1.0 if curve.per_sample else float(problem.rows.n_samples)
-    rho = None if curve.rho is None else curve.rho * units
-    start = first_point(problem, None)._replace(rho=rho)
+    units = 1.0 / problem.rows.n_samples if curve.per_sample else 1.0
+    start = first_point(problem, rho=None if curve.rho is None else curve.rho * units)
     if curve.method == "standard ADMM":
         return standard_admm_iteration(problem, lam, start, inner)
-    return lp_admm_iteration(
-        problem, lam, start, inner, gamma=curve.gamma, eta=curve.eta * units, endless_growth=True
-    )
+    return lp_admm_iteration(problem, lam, start, inner, gamma=curve.gamma, eta=curve.eta * units)
 
 
 @lru_cache(maxsize=1)  # the methods on one data set follow each other

@@ -13,7 +13,7 @@ CC BY 4.0). On the command line: ``drlogit datasets export heart-disease heart.c
 # %%
 # The table
 # ---------
-# Text, numbers and gaps, as they were written down in four hospitals.
+# It has text, numbers and missing entries, as they were written down in four hospitals.
 
 import textwrap
 
@@ -25,7 +25,7 @@ table = drlogit.datasets.load_heart_disease()
 table.groupby("hospital")["disease"].value_counts().unstack()
 
 # %%
-# A third of Cleveland's patients are kept aside *before anything else is done*. What we will say
+# We keep a third of Cleveland's patients aside *before anything else is done*. What we will say
 # about new patients rests on them.
 
 here = table[table["hospital"] == "cleveland"].drop(columns="hospital")
@@ -37,31 +37,35 @@ X.head()
 # %%
 # What may be wrong
 # -----------------
-# One diagnosis in twenty. Everything else has its default: numbers may be off by a tenth of a
-# standard deviation on average, and each category may be miscoded in one patient of ten.
+# We say that one diagnosis in twenty may be wrong. Everything else has its default: numbers may be
+# off by a tenth of a standard deviation on average, and each category may be miscoded in one
+# patient of ten. :func:`drlogit.tolerances` turns this into the parameters of the model: a budget ε
+# (epsilon), and what each kind of change uses up of it.
 
 tolerated = drlogit.tolerances(labels=0.05)
 model = drlogit.DRLogisticRegression(**tolerated.parameters, missing="median").fit(X, y)
 print(*(textwrap.fill(line, 90) for line in drlogit.allowances(model)), sep="\n")
 
 # %%
-# Every fit has a certificate. On the fitted rows, whatever changes within the tolerances, the
-# expected log-loss stays below the first number. No linear model has a worst case below the second.
+# Every fit has a certificate: two numbers about the fitted rows. Whatever changes within the
+# tolerances, the expected log-loss of this model stays below the first number. No linear model has
+# a worst case below the second. So the model is optimal, up to the difference (the *gap*).
 
 worst, gap = model.worst_case_loss_[0], max(model.dual_gap_[0], 1e-6)
 print(f"{worst:.4f} nats in the worst case; no linear model is below {worst - gap:.4f}")
 
 # %%
-# The coefficients, relative to the average patient:
+# These are the coefficients, relative to the average patient:
 
 model.coefficient_table()[["column", "level", "coefficient", "odds_ratio"]].round(2)
 
 # %%
 # The report
 # ----------
-# How bad can it get, for whom, and by which change? Next to the robust model stands a plain one,
-# fitted to the same rows and measured with the same costs. The page is one file,
-# ``report.to_html("report.html")``; a notebook shows it in place.
+# How bad can it get, for whom, and by which change? We compare the robust model with a plain
+# logistic regression that is fitted to the same rows. The slider of the page is ε, so zero means
+# that the data are right as they are. ``report.to_html("report.html")`` writes the page as one file;
+# a notebook shows it in place.
 
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.impute import SimpleImputer
@@ -105,7 +109,9 @@ print(*(textwrap.fill(line, 90) for line in str(promise).splitlines()), sep="\n"
 # ---------------
 # Patients in Budapest, Switzerland and Long Beach are other populations. Are they within what we
 # tolerated? Nobody can know in advance; here we can look. ``multiple`` is the size of the shift in
-# units of what was declared: below one, the shift was smaller than we allowed for.
+# units of our tolerances: below one, the shift was smaller than we allowed for. The log-loss changes
+# for two reasons: other patients come, or patients with equal scores are ill more or less often
+# ("other answers").
 
 shifts = {}
 for hospital, rows in table[table["hospital"] != "cleveland"].groupby("hospital"):

@@ -13,7 +13,7 @@ import drlogit
 from drlogit.datasets import make_synthetic
 from drlogit.fitting.solving import SUBPROBLEM_SOLVERS
 from drlogit.paper.admm import BetaStep, first_point
-from drlogit.paper.gradient_methods import pdhg_iteration
+from drlogit.paper.pdhg import pdhg_iteration
 from drlogit.paper.standard_admm import semismooth_newton, standard_admm_iteration
 from drlogit.problem.result import Status
 from zoo import FIXED, NORM_NAMES, planted
@@ -177,4 +177,4 @@ def test_pdhg_step_by_step():
         before, u = u, Z @ beta
         y = np.clip(y + 0.75 * (2.0 * u - before - kink), -1.0, 1.0)
         np.testing.assert_allclose(step.beta, beta, atol=1e-12)
-        np.testing.assert_allclose(step.state[0][0], y, atol=1e-12)
+        np.testing.assert_allclose(2.0 * step.state[0][0] - 1.0, y, atol=1e-12)

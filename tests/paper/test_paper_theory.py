@@ -91,10 +91,9 @@ def in_paper_letters(problem: Problem, lam: float) -> Paper:
 
 def our_iterates(problem, lam, count, rho, gamma=1.0, eta=0.0, first=None):
     """(x, y, w) after each iteration; ``rho`` and ``eta`` in the units of the paper."""
-    n_samples = problem.rows.n_samples
     start = first or first_point(problem, None, rho)
     exact = BetaStep.build(problem, tol=0.0)
-    steps = lp_admm_iteration(problem, lam, start, exact, gamma=gamma, eta=eta * n_samples)
+    steps = lp_admm_iteration(problem, lam, start, exact, gamma=gamma, eta=eta)
     weights = problem.rows.blocks[0].weights
     return [(s.beta, s.state[0][0], weights * s.state[0][1]) for s in islice(steps, count)]
 

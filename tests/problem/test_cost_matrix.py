@@ -127,7 +127,7 @@ def test_refusals():
     X, M = case["X"], case["feature_costs"]
     d = X.shape[1]
     for change, words in (
-        ({"norm": "l1"}, "for norm='l2'"),
+        ({"norm": "l1"}, "needs norm='l2'"),
         ({"bounds": (-100.0, 100.0)}, "categories or bounds"),
         ({"feature_costs": np.ones((d, d + 1))}, "must have shape"),
         ({"feature_costs": M + np.triu(np.ones((d, d)), 1)}, "symmetric"),
@@ -136,5 +136,5 @@ def test_refusals():
         with pytest.raises(ValueError, match=words):
             drlogit.solve(**case | change)
     labels = np.arange(len(X)) % 3
-    with pytest.raises(ValueError, match="matrix is for two classes, got 3"):
+    with pytest.raises(ValueError, match="needs two classes, got 3"):
         drlogit.DRLogisticRegression(0.1, norm="l2", feature_costs=M).fit(X, labels)

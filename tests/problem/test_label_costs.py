@@ -186,7 +186,7 @@ def test_radii_of_constant_models_need_not_be_an_interval():
         (3, {"good": 1.0, "bad": 2.0}, "a cost for each of the labels"),
         (3, -1.0, "kappa must be"),
         (3, np.ones(4), r"shape \(40,\)"),
-        (3, np.append(np.ones(39), -1.0), "kappa must be numbers >= 0"),
+        (3, np.append(np.ones(39), -1.0), "kappa must hold numbers >= 0"),
         (3, np.ones((3, 3)), "zero on its diagonal"),
         (3, np.ones((2, 2)), r"shape \(3, 3\)"),
     ],

@@ -280,7 +280,7 @@ BAD = {
     "weights nan": ({"sample_weight": changed(np.ones(12), 2, np.nan)}, "nan", "finite"),
     "weights short": ({"sample_weight": np.ones(5)}, r"\(5,\)", r"\(12,\)"),
     "weights strings": ({"sample_weight": ["a"] * 12}, "'a'", "numbers"),
-    "weights one class": ({"sample_weight": Y > 0}, "smaller label.*zero", "two classes"),
+    "weights one class": ({"sample_weight": Y > 0}, "smaller label.*zero", "both classes"),
     "norm unknown": ({"norm": "l3"}, "'l3'", "'l1', 'l2', 'linf'"),
     "costs short": ({"feature_costs": [1.0, 1.0]}, r"\(2,\)", r"\(3,\)"),
     "costs negative": ({"feature_costs": [1.0, -2.0, 1.0]}, "-2.0", "> 0"),

@@ -91,7 +91,7 @@ def test_printed_report():
         "    0.1        20.0%    0.8319   5.0% to 45.0%",
         "",
         "half of the predictions can be wrong from epsilon = 0.125",
-        "labels that the worst case flips first, where an error costs most:",
+        "labels that the worst case flips first (those with the largest margins):",
         "  row 0: label 1, margin 2, flipped from epsilon = 0.125",
         "labels that the model finds least likely (never flipped in the worst case):",
         "  row 3: label 0, margin -0.5",
@@ -153,7 +153,7 @@ def test_an_audit_of_training_data_returns_the_fits_own_number():
     assert {sample.label for sample in report.models[0].first_flipped} == {"good"}
     assert "inf for bad, 0.5 for good" in str(report)
     promise = str(drlogit.guarantee(model, X[::-1] + 0.01, names[::-1]))
-    assert "at most 10 % of all samples may be wrong, those labelled good" in promise
+    assert "up to 10 % of all samples may be wrongly labelled good" in promise
     assert "right" in drlogit.allowances(model)[0]
 
 

@@ -194,7 +194,7 @@ def test_a_model_brings_its_own_ball_and_lambda():
     found = guarantee(clf, *draw(120, 2))
     assert (found.epsilon, found.kappa, found.n) == (0.05, 1.5, 120)
     assert "epsilon = 0.05" in str(found)
-    assert "the model was fixed before" in str(found)
+    assert "the model was chosen without them" in str(found)
     # At another radius λ has to be chosen, on rows that then do not count.
     assert guarantee(clf, *draw(120, 2), epsilon=0.1).n == 96
 
@@ -227,7 +227,7 @@ def test_unequal_weights_count_as_fewer_rows():
     plain = guarantee((COEF, INTERCEPT), X, y, epsilon=0.05, kappa=1.0)
     weighted = guarantee((COEF, INTERCEPT), X, y, epsilon=0.05, kappa=1.0, sample_weight=weights)
     assert weighted.loss - weighted.mean_loss > plain.loss - plain.mean_loss
-    at_hand = "no row of that population has a larger weight than the largest of these"
+    at_hand = "no row of that population weighs more than the heaviest of these"
     assert at_hand in str(weighted)
     assert at_hand not in str(plain)
     ball = {"epsilon": 0.05, "kappa": 1.0, "sample_weight": weights}
@@ -341,7 +341,7 @@ def test_out_of_fold_of_a_table_with_weights_and_groups():
 
 def test_what_cannot_be_promised_out_of_fold():
     X, y = draw(50, 1)
-    with pytest.raises(ValueError, match="a model that can be fitted again, got tuple"):
+    with pytest.raises(ValueError, match="a model with a fit method, got tuple"):
         guarantee((COEF, INTERCEPT), X, y, epsilon=0.1, cv=5)
     clf = drlogit.DRLogisticRegression(0.05)
     with pytest.raises(ValueError, match="must hold out each row at most once"):

@@ -422,7 +422,8 @@ MUTANTS = {
                     "block.y * block.weights * (state[1] - state[2]))\n"
                     "    return state, (Sum(sums), Max(chain), Sum(1.0))", "plain"),
     "a dropped": ("return state, (Sum(sums), Max(chain), Sum(1.0))",
-                  "sums = pair_sums(block.compiled, coefficients, s, None, block.trust)[1]\n"
+                  "sums = pair_sums(\n"
+                  "        block.compiled, coefficients, s, None, block.flip_multiples)[1]\n"
                   "    return state, (Sum(sums), Max(chain), Sum(1.0))", "plain"),
     "flips not scaled": ("else factor * state[1:], ()",
                          "else np.stack([factor * state[1], state[2]]), ()", "plain"),

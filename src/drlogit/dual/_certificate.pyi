@@ -90,7 +90,7 @@ def pair_sums(
     coef: FloatArray,
     s: FloatArray | None,
     a: FloatArray | None,
-    trust: FloatArray | None,
+    flip_multiples: FloatArray | None,
 ) -> tuple[FloatArray, FloatArray, float]:
     """Margins, s and a within [0, 1] (3, n); sums; additions behind any of them.
 

@@ -1,13 +1,14 @@
-"""The lower bound that a dual point proves, over all models of a stated class.
+"""The lower bound of a dual point, for all models of a stated class.
 
-For masses q and probabilities s of pieces (rows z at cost d; the flip pair has two per sample)
-Fenchel and Young alone give, for every model x and every λ ≥ ‖β/c‖_*,
+For masses q and probabilities s of pieces (rows z at cost d; the flip pair has two per sample) the
+Fenchel-Young inequality gives, for every model x and every λ ≥ ‖β/c‖_*,
 
     F(x, λ)  ≥  Σ q H(s) + λ (ε - used) - g·x over the free coordinates,
     g = Σ q s z,    used = ‖c g‖ + Σ q d
 
-The bound speaks of models whose *free* coefficients are at most ``ADMITTED`` log-odds per standard
-deviation, so that what is left of g there is charged.  Rounding of the sums is charged as well.
+The bound holds for models whose *free* coefficients are at most ``ADMITTED`` log-odds per standard
+deviation.  The residual of g on free coordinates is charged at that size, and so is the rounding of
+the sums.
 
 Derivation: docs/algorithm.md, (11), (13) and (14).
 """
@@ -20,7 +21,7 @@ from typing import NamedTuple
 from ..rows.arrays import FloatArray
 from ._certificate import ROUNDING, Coordinates
 
-_STRICTLY = 1.0 - 1e-12  # inside, so that another order of summation agrees
+_STRICTLY = 1.0 - 1e-12  # strictly inside, so that another order of summation agrees
 _OPERATIONS = 8  # roundings of a term before it is added, and of the entropy's logarithms
 
 
@@ -42,8 +43,9 @@ def lower_bound(
 ) -> tuple[float, float]:
     """The bound over admitted models, and the factor that scales the point into the ball.
 
-    Times θ the point uses θ of ε, owes θ of the charge, and keeps at least θ of its entropy: what
-    is taken from a piece goes back to its sample with s = 0.  At a given λ nothing is scaled.
+    Scaling the point by θ scales its use of ε and its charge by θ, and keeps at least θ of its
+    entropy: the removed mass returns to the unchanged sample with s = 0.  At a given λ nothing is
+    scaled.
     """
     n = (sums.additions + _OPERATIONS) * ROUNDING
     rounding = n / (1.0 - n) if n < 1.0 else math.inf

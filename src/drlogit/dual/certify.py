@@ -1,7 +1,7 @@
-"""Duality gaps: how far from optimal a point can be, whoever produced it.
+"""Duality gaps: an upper bound on how far any point is from optimal.
 
-*Correct* the dual point that a solver hands over, if it has to be; *scale* it into the ball;
-*charge* what is left of its equations (:mod:`drlogit.dual.bound`).
+*Correct* the solver's dual point if needed, *scale* it into the ball, and *charge* the remaining
+residual of its equations (:mod:`drlogit.dual.bound`).
 
 Derivation: docs/algorithm.md, section 6.
 """
@@ -32,9 +32,9 @@ from .pieces import PieceMasses, piece_bound, pieces_of_model
 class Certificate:
     """Primal value, certified lower bound, and the dual point that proves it.
 
-    ``gap = primal - dual`` bounds the suboptimality; ``primal`` includes what rounding may have
-    taken from it.  ``point`` is s and a, (2, n) per block, with domains :class:`PieceMasses`, with
-    several classes a :class:`~drlogit.dual.classes.ClassPoint`; None if it was not kept.
+    ``gap = primal - dual`` bounds the suboptimality; ``primal`` includes a bound on its rounding
+    error.  ``point`` is s and a, (2, n) per block; with domains :class:`PieceMasses`, with several
+    classes a :class:`~drlogit.dual.classes.ClassPoint`; None if it was not kept.
     """
 
     primal: float
@@ -68,9 +68,9 @@ def certify(
 ) -> Certificate:
     """Certificate of ``coefficients`` for (P), or for the problem at fixed ``lam``.
 
-    ``point`` is the dual point: s and a, or a alone, with domains or several classes their own.
-    What is missing is derived from the coefficients; at worst that proves a bound of 0.  Work on
-    the bound ends as soon as the gap is within ``tol``.  ``guess`` is about the best λ.
+    ``point`` is the dual point: s and a, or a alone; with domains or several classes, a type of
+    its own.  Missing parts are derived from the coefficients; in the worst case the bound is 0.
+    The bound is improved only until the gap is within ``tol``.  ``guess`` is an approximate λ.
     """
     if isinstance(problem, ClassProblem) or problem.domains is not None:
         level, primal = primal_value(problem, coefficients, guess)
@@ -98,17 +98,17 @@ def primal_value(
     loss: RobustLoss | None = None,
     lam: float | None = None,
 ) -> tuple[float, float]:
-    """λ, by default the best of a model, and the objective there, with what rounding may hide."""
-    # What pays only at a λ below the best does not matter.
+    """λ, by default the best one, and the objective there plus a bound on its rounding error."""
+    # Moves that pay only at smaller λ do not matter.
     floor = 0.95 * guess if guess else 0.0
     loss = problem.robust_loss(coefficients, floor) if loss is None else loss
     if lam is None:
         lam, value = loss.best(problem.epsilon, guess)
-        if lam <= floor and guess:  # which was too high
+        if lam <= floor and guess:  # the guess was too high
             return primal_value(problem, coefficients)
     else:
         value = loss.value(problem.epsilon, lam)
-    # The loss has a slope of one at most in margins, or of two in scores, of this mean size.
+    # The loss has a slope of at most one in margins, or two in scores; ``size`` is their mean size.
     largest, domains = np.abs(coefficients), problem.domains
     if isinstance(problem, ClassProblem):
         largest = largest.max(axis=0)
@@ -121,7 +121,7 @@ def primal_value(
 
 
 def dual_point_of_pieces(problem: Problem, pieces: State) -> DualPoint:
-    """Pieces as shares of samples: the dual point of a result."""
+    """The dual point of a result: pieces as shares of samples."""
     rows = problem.rows
     _, (parts,) = rows.run(_listed, rows.pair(pieces, rows.offsets))
     parts = sorted(parts, key=lambda part: part[0])  # blocks come in any order
@@ -185,5 +185,5 @@ def _margins(block: Block, state: FloatArray) -> tuple[FloatArray, tuple[()]]:
 
 
 def _flips_that_pay(block: Block, u: FloatArray, kink: float) -> tuple[FloatArray, tuple[()]]:
-    """The flip shares of a model that comes without: 1 above the kink, 0 on it and below."""
+    """Flip shares derived from margins: 1 above the kink, 0 on it and below."""
     return (u > block.flip_costs(kink)).astype(np.float64), ()

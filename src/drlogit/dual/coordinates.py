@@ -1,4 +1,4 @@
-"""The coordinates of a problem's models, as the bound wants to know them.
+"""The coordinates of a problem's models, as the bound uses them.
 
 Derivation: docs/algorithm.md, (14).
 """
@@ -16,7 +16,7 @@ from ..problem.problem import Problem
 from ..rows.arrays import FloatArray
 from ._certificate import FREE, IN_NORM, Coordinates
 
-#: Those of problems at hand: a fit and its certificate have the same.
+#: A cache: a fit and its certificate use the same coordinates.
 _KNOWN: WeakKeyDictionary[Any, Coordinates] = WeakKeyDictionary()
 
 
@@ -28,9 +28,9 @@ def spreads(means: FloatArray, squares: FloatArray, *, intercept: bool) -> Float
 
 
 def pair_coordinates(problem: Problem | ClassProblem, *, free_only: bool = False) -> Coordinates:
-    """Those of the coefficients (of each class): features, then the intercept if there is one.
+    """The coordinates of the coefficients (of each class): features, then the intercept.
 
-    With ``free_only`` there are no penalised features, and nothing is charged of them.
+    With ``free_only`` penalised features are left out, and nothing is charged for them.
     """
     if not free_only and problem in _KNOWN:
         return _KNOWN[problem]

@@ -9,12 +9,13 @@ With ``g = Σ w (s - a) z`` and the logistic Hessian H at x, a model of either i
 
     minimise over t    ½ tᵀHt - (g + Hx)ᵀt    with the same penalty or constraint.
 
-At its solution ``g - H(t - x)`` is zero on free columns and lies in the ball of radius r, and it is
-what g becomes when s moves by ``-s(1-s) Z(t - x)``.  So this step makes the point feasible and
-loses second order; another way into the ball would lose ``x·(g - ĝ)``, first order in the error of
-x.
+At its solution ``g - H(t - x)`` is zero on free columns and lies in the ball of radius r.  It is
+the value of g after s moves by ``-s(1-s) Z(t - x)``.  So this step makes the point feasible at a
+loss of second order in the error of x; another projection onto the ball would lose ``x·(g - ĝ)``,
+which is of first order.
 
-The model has no samples: ADMM on it, in the metric of H's diagonal, costs no pass over the data.
+The model does not involve the samples, so ADMM on it (in the metric of H's diagonal) needs no pass
+over the data.
 
 Derivation: docs/algorithm.md, (12).
 """
@@ -28,12 +29,12 @@ from scipy.linalg.lapack import dpotrf
 from ..rows.arrays import FloatArray
 from ._certificate import IN_NORM, Coordinates
 
-#: ADMM: penalty relative to the diagonal of H, and its ends.
+#: ADMM: penalty relative to the diagonal of H, and its stopping rules.
 _RHO = 0.1
 _MAX_ITER = 500
 _TOLERANCE = 1e-12
 
-#: Added to a unit diagonal so that duplicated and empty columns factor.
+#: Shifts of the unit diagonal, so that matrices with duplicate or empty columns can be factored.
 _SHIFTS = (1e-14, 1e-11, 1e-8, 1e-4)
 
 
@@ -47,7 +48,7 @@ def correction(
 ) -> FloatArray:
     """``t - x`` for the solution t of the model; ``radius`` is r, ``lam`` is λ if fixed.
 
-    Not finite where there is no such step.
+    The result is not finite if there is no such step.
     """
     norm, inside = coordinates.norm, coordinates.in_norm
     costs = np.where(coordinates.kind == IN_NORM, coordinates.costs, 1.0)
@@ -57,24 +58,24 @@ def correction(
     diagonal = np.diagonal(matrix)
     rho = _RHO * np.where(diagonal > 0.0, diagonal, 1.0)[inside]
     matrix[inside, inside] += rho
-    # At a unit diagonal one shift suits all columns.
+    # With a unit diagonal one shift suits all columns.
     diagonal = np.diagonal(matrix)
     unit = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
     factor = _factor(unit[:, None] * matrix * unit)
 
     def shifted(right: FloatArray) -> FloatArray:
-        """What the factored matrix takes to ``right``, or to each of its columns."""
+        """Solve with the factored, shifted matrix for ``right`` or for each of its columns."""
         scale = unit if right.ndim == 1 else unit[:, None]
         return np.asarray(scale * cho_solve((factor, True), scale * right, check_finite=False))
 
     def solved(right: FloatArray) -> FloatArray:
-        """What the matrix takes to ``right``: refined once."""
+        """Solve with the matrix itself, by one step of refinement."""
         first = shifted(right)
         return first + shifted(right - matrix @ first)
 
     start, inverse = solved(right), shifted(np.eye(x.size)[:, inside])[inside]
     if not (np.isfinite(start).all() and np.isfinite(inverse).all()):
-        return np.full_like(start, np.inf)  # all samples decided
+        return np.full_like(start, np.inf)  # every s is 0 or 1, so H is zero
     z, y = theta[inside], slope[inside]
     enough = _TOLERANCE * max(float(np.abs(y).sum()), radius)
     for k in range(_MAX_ITER if inside.size else 0):
@@ -92,8 +93,8 @@ def correction(
 
 
 def _factor(matrix: FloatArray) -> FloatArray:
-    """The lower Cholesky factor after the smallest shift that lets one exist."""
-    for shift in (*_SHIFTS, 2.0 * len(matrix)):  # the last is larger than all else together
+    """The lower Cholesky factor with the smallest sufficient shift."""
+    for shift in (*_SHIFTS, 2.0 * len(matrix)):  # the last always suffices
         shifted = matrix.copy()
         np.fill_diagonal(shifted, 1.0 + shift)
         factor, failed = dpotrf(shifted, lower=1, clean=0, overwrite_a=1)

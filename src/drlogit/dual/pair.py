@@ -5,8 +5,8 @@ With ``s, a ∈ [0,1]^N`` and H the binary entropy, (P) is bounded from below by
     Σ w_i H(s_i)    subject to   ‖c Σ w_i (s_i - a_i) z_i‖ + κ Σ w_i a_i ≤ ε    (transport norm)
                                  Σ w_i (s_i - a_i) z_i = 0                      (free columns)
 
-and what is missing is scaled, or charged, by :mod:`drlogit.dual.bound`.  Samples may have a κ each.
-A point is an array (2, n) per block, s and a.
+A point that violates these constraints is scaled or charged by :mod:`drlogit.dual.bound`.  κ may
+differ between samples.  A point is an array (2, n) per block, s and a.
 
 Derivation: docs/algorithm.md, (2) and (12) to (14).
 """
@@ -28,8 +28,8 @@ from .bound import DualSums, lower_bound
 from .coordinates import pair_coordinates
 from .correction import correction
 
-#: The share of its s that a correction must leave to a sample; less is nothing.  A sample that free
-#: columns separate has an equation that no small step can meet.
+#: A correction must leave this share of s to a sample, or s becomes zero.  If free columns separate
+#: a sample, no small step can satisfy its equation.
 _LEFT = 1e-2
 
 #: Coefficients up to which the Hessian is formed; beyond, a point is scaled and charged as it is.
@@ -44,7 +44,7 @@ class DualBound(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """A dual point within [0, 1] as it stands: what it proves, times ``factor`` in the ball."""
+    """The bound of an uncorrected dual point, and the factor that scales it into the ball."""
 
     value: float
     factor: float
@@ -58,8 +58,8 @@ def judge(
 ) -> Judged:
     """One visit for the margins of a model and the sums of a dual point.
 
-    ``given`` is a point, or flip shares alone, to which s is that of the coefficients, or nothing.
-    ``lam`` is for the problem at fixed λ.
+    ``given`` is a point, flip shares alone, or None; a missing s is that of the coefficients.
+    ``lam`` is given for the problem at fixed λ.
     """
     coordinates = pair_coordinates(problem)
     flips = 1.0 if problem.flips or lam is not None else 0.0
@@ -78,7 +78,7 @@ def settle(
     lam: float | None = None,
     wanted: float = math.inf,
 ) -> DualBound:
-    """The bound of a point, corrected if it is not as ``wanted``, and the point in the ball."""
+    """The bound of a point, corrected if it is below ``wanted``, and the scaled point."""
     rows, best = problem.rows, judged
     if judged.value < wanted and rows.n_columns <= _DIRECT_LIMIT:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -91,7 +91,7 @@ def settle(
 def _corrected(
     problem: Problem, coefficients: FloatArray, judged: Judged, lam: float | None
 ) -> Judged:
-    """The point after a correction of its s; as it is, if there is none."""
+    """The point after a correction of s; unchanged if no correction exists."""
     _, (hessian,) = problem.rows.run(_hessian, judged.state)
     room = max(problem.epsilon - judged.sums.spent, 0.0) * (1.0 - 1e-12)
     found, gradient = judged.coordinates, judged.sums.gradient
@@ -109,7 +109,7 @@ def pair_bound(
     lam: float | None = None,
     wanted: float = math.inf,
 ) -> DualBound:
-    """Both: the best bound of a dual point, or as good a one as wanted."""
+    """The best bound of a dual point, or one that reaches ``wanted``."""
     judged = judge(problem, coefficients, given, lam)
     return settle(problem, coefficients, judged, lam=lam, wanted=wanted)
 
@@ -142,7 +142,7 @@ def _judge(
 def _reduced(
     block: Block, coefficients: FloatArray, s: FloatArray | None, a: FloatArray | None
 ) -> tuple[FloatArray, tuple[Sum, Max, Sum]]:
-    state, sums, chain = pair_sums(block.compiled, coefficients, s, a, block.trust)
+    state, sums, chain = pair_sums(block.compiled, coefficients, s, a, block.flip_multiples)
     return state, (Sum(sums), Max(chain), Sum(1.0))
 
 

@@ -29,7 +29,7 @@ from ..estimators.label_noise import noise_matrix
 from ..estimators.tables.encoding import EncodedColumn, Encoding
 from ..estimators.tables.frames import MISSING_MARKS
 from ..problem.domains import check_domains
-from ..problem.label_costs import BY_SAMPLE, StatedKappa, cost_matrix, unit_and_trust
+from ..problem.label_costs import BY_SAMPLE, StatedKappa, cost_matrix, unit_and_multiples
 from ..problem.norms import get_norm
 from ..problem.parameters import check_cost_matrix, check_costs, check_epsilon, check_kappa
 from ..problem.result import Result, Status, Trace
@@ -290,10 +290,10 @@ def _parse(top: Fields) -> DRLogisticRegression:
         for group in top["categories"]
     ]  # fmt: skip
     domains = check_domains(model.categories_, model.bounds_, n)
-    unit, trust = unit_and_trust(model.kappa, model.classes_)
+    unit, flip_multiples = unit_and_multiples(model.kappa, model.classes_)
     ends, none = domains[:3], domains.with_none
     ball = Ball(
-        epsilon, unit, model.norm, costs, model.fit_intercept, *ends, trust, none,
+        epsilon, unit, model.norm, costs, model.fit_intercept, *ends, flip_multiples, none,
         domains.positions,
     )  # fmt: skip
     model._set_result(_parse_fit(fit, ball, K, n, model.tol), epsilon, model.kappa)

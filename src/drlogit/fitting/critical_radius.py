@@ -1,36 +1,36 @@
-"""``epsilon_max``: the radius from which on the model is constant, where a path starts.
+"""``epsilon_max``: the least radius from which on the model is constant; a path starts there.
 
-Let ``s(ε)`` be the doubts of the null model at ε, the best one without penalised features
-(:mod:`.null_model`), and
+Let ``s(ε)`` be the dual probabilities of the null model at ε, the best model without penalised
+features (:mod:`.null_model`), and
 
     ψ(s) = max over ‖β/c‖_* ≤ 1 and free coefficients of  Σ w_i [ s_i u_i - (u_i - κ)_+ ],   u = Zβ,
 
-by duality the least budget of moves and flips that explains these doubts.  The dual of (P) is that
-of the null model with one more constraint, so β = 0 is optimal at ε if and only if ``ψ(s(ε)) ≤ ε``.
+by duality the least budget of moves and flips for which these s are feasible.  The dual of (P) is
+that of the null model with one more constraint, so β = 0 is optimal at ε if and only if
+``ψ(s(ε)) ≤ ε``.
 
 *κ = ∞.*  Nothing flips, s does not depend on ε, and ε_max is ``ψ = ‖c Σ w_i s_i z_i‖``.
 
-*Finite κ.*  ψ is a linear (or second-order cone) program with a hinge per sample, which the engine
-solves as it stands, with the log-loss replaced by ``-s u`` and λ fixed.  Let
-E be the budget of flips that levels the free columns: ``κ |p₊ - p₋| / 2`` for the intercept.  From
-E on the null model is zero, so ``s = ½``, and if ``ψ(½) > E`` this is ε_max.  Otherwise flips that
-level the free columns level all of them, as they may where one class is rare, and the model is
-constant below E as well: there ``ψ(s(ε)) ≥ ε``, and ε_max is the least radius where they are equal,
-found by bisection.
+*Finite κ.*  ψ is a linear (or second-order cone) program with a hinge for each sample.  The engine
+solves it with the log-loss replaced by ``-s u`` and λ fixed.  Let E be the least budget of flips
+that balances the free columns, ``κ |p₊ - p₋| / 2`` for the intercept alone.  From E on the null
+model is zero and ``s = ½``; if ``ψ(½) > E``, this ψ is ε_max.  Otherwise the flips that balance the
+free columns balance all columns, as they may if one class is rare, and the model is constant below
+E as well.  Then ε_max is the least radius with ``ψ(s(ε)) = ε``, found by bisection.
 
-*κ by class or by sample.*  Flips may be too few to level anything: E is then the budget from which
-on the null model does not change any more, and s there takes the place of ½.  Where the larger
-class has flips at several prices, the model may be constant, not constant and constant again below
-E (as in docs/wrong_labels.md), and E is the answer, the radius from which on it surely is.
+*κ by class or by sample.*  Flips may not suffice to balance the free columns.  E is then the budget
+from which on the null model no longer changes, and s at E replaces ½.  If flips of the larger class
+have several costs, the model may be constant, not constant, and constant again below E (as in
+docs/wrong_labels.md).  The answer is then E, from where on it is constant for certain.
 
-*Domains.*  The same with what moves within domains cost (``engine.tables.critical_radius``).  Below
-E no move pays, and the same data as numbers give the answer.
+*Domains.*  The same, with the costs of moves within domains (``engine.tables.critical_radius``).
+Below E no move pays, and the problem without domains gives the answer.
 
-*Costs far apart.*  The question whether the model is constant is asked with smaller κ where flips
-cost far more than moves (``_excess``).
+*Flips that cost far more than moves.*  Whether the model is constant is decided with smaller κ
+(``_excess``).
 
-*Several classes.*  ψ has probabilities p for s and ``max - Σ w [ p·s + max_k(-s_k - κ_k) ]`` over
-``‖(B_j - B_k)/c‖_* ≤ 1``; E is not known, and a radius far beyond it takes its place.
+*Several classes.*  ψ has probabilities p in place of s: ``max - Σ w [ p·s + max_k(-s_k - κ_k) ]``
+over ``‖(B_j - B_k)/c‖_* ≤ 1``.  E is not known; a radius far beyond it replaces it.
 """
 
 from __future__ import annotations
@@ -58,27 +58,27 @@ from ..rows.reductions import Max, Min, Sum
 from ..rows.threads import one_blas_thread
 from .null_model import null_model
 
-#: Relative difference up to which budgets count as the same.
+#: Budgets with a smaller relative difference count as equal.
 _SAME = 1e-6
 
-#: Relative accuracy of the answer; a budget below this share of what rows measure is none.
+#: Relative accuracy of the answer; a budget below this share of the length of a row counts as zero.
 _DIGITS = 1e-5
 _NOTHING = 1e-9
 
 
 @one_blas_thread
 def largest_radius(problem: Problem | ClassProblem) -> float:
-    """The radius from which on the model of a problem is constant; its own ε plays no role."""
+    """The radius from which on the model is constant; the ε of the problem is ignored."""
     if isinstance(problem, ClassProblem):
         return _of_classes(problem.with_radius(1.0))
-    rows, _ = problem.rows.compact or (problem.rows, None)  # as the fits that follow will take them
+    rows, _ = problem.rows.compact or (problem.rows, None)  # in the form of later fits
     problem = replace(problem.with_radius(1.0), rows=rows)
     if problem.domains is not None:
         return _with_domains(problem)
     if not _typical(problem) > 0.0:
-        return 0.0  # no features that matter
+        return 0.0  # no feature can move
     if math.isinf(problem.kappa):
-        _, (gradient,) = problem.rows.run(_doubt_gradient, None, null_model(problem))
+        _, (gradient,) = problem.rows.run(_null_gradient, None, null_model(problem))
         found = problem.transport_norm(gradient)
         return found if found > _NOTHING * _typical(problem) else 0.0
     factor = _excess(problem.kappa, _typical(problem))
@@ -97,24 +97,24 @@ def largest_radius(problem: Problem | ClassProblem) -> float:
     def budget(epsilon: float) -> float:
         return flip_budget(near, null_model(near.with_radius(epsilon)))
 
-    # At zero free columns may separate the classes, and that null model would have no end.
+    # At ε = 0 free columns may separate the classes, and the null model would be unbounded.
     return factor * _end_of_learning(budget, _SAME * level, level)
 
 
 def _excess(kappa: float, typical: float) -> float:
-    """A factor of all κ that can be left out when it is asked whether the model is constant.
+    """A factor by which all κ can be divided when testing whether the model is constant.
 
-    Flips level the free columns and nothing else does, so it is one at radii ``t E`` whatever the
-    factor.  But flips that cost far more than moves would hide what these add to the budget.
+    Only flips balance the free columns, so the answer at radii ``t E`` does not depend on κ.  But
+    if flips cost far more than moves, rounding would hide the moves' part of the budget.
     """
     return max(1.0, kappa / typical) if math.isfinite(kappa) else 1.0
 
 
 @one_blas_thread
 def constant_model(problem: Problem | ClassProblem) -> tuple[Any, Any] | None:
-    """Coefficients and intercept of the model from that radius on, at the problem's own ε.
+    """Coefficients and intercept of the constant model, at the problem's own ε.
 
-    None where a complete group stands for the intercept: there it takes a fit.
+    None if a complete group replaces the intercept; that case needs a fit.
     """
     if isinstance(problem, ClassProblem):
         return problem.split(null_model(problem))
@@ -124,11 +124,11 @@ def constant_model(problem: Problem | ClassProblem) -> tuple[Any, Any] | None:
 
 
 def _end_of_learning(budget: Callable[[float], float], low: float, high: float) -> float:
-    """Where ``ψ(s(ε)) > ε`` ends between two radii, to ``_DIGITS``.
+    """The largest ε between two radii with ``ψ(s(ε)) > ε``, to ``_DIGITS``.
 
-    Below the end ``log ψ/ε`` is nearly linear in ``log ε``: the line through the last two radii
-    says where it ends.  Above the end ψ may be ε, and says nothing.  Where the line leaves the
-    bracket, or after ten radii, bisection.
+    Below that ε, ``log ψ/ε`` is nearly linear in ``log ε``, so a secant through the last two radii
+    predicts it.  Above it, ψ may equal ε and carries no information.  If the secant leaves the
+    bracket, or after ten radii, the method bisects.
     """
     below: list[tuple[float, float]] = []
     tried, guess = 0, max(0.25 * high, math.sqrt(low * high))
@@ -170,7 +170,7 @@ def _of_classes(problem: ClassProblem) -> float:
     def budget(epsilon: float) -> float:
         return least_budget(problem, explained(epsilon))
 
-    found = budget(1e3 * size)  # where nothing is left of any class
+    found = budget(1e3 * size)  # where all classes are balanced
     if found <= _NOTHING * typical:
         return 0.0
     there = found if factor == 1.0 else least_budget(given, explained(1e3 * size))
@@ -181,31 +181,31 @@ def _of_classes(problem: ClassProblem) -> float:
         high *= 2.0
     low = (1.0 - 10.0 * _DIGITS) * high
     if not _learns(budget, low):
-        # Constant below the radius that levels the classes, as where one of them is rare.
+        # Constant below the radius that balances the classes, as if one of them is rare.
         return factor * _end_of_learning(budget, _SAME * size, low)
     return there if high == found else factor * _end_of_learning(budget, low, high)
 
 
 def _group_for_intercept(problem: Problem) -> bool:
-    """Whether a complete group is as good as one: the same data as numbers know nothing of it."""
+    """Whether a complete group replaces the intercept; the problem without domains has none."""
     domains = problem.domains
     return domains is not None and not (problem.fit_intercept or domains.with_none.all())
 
 
 def _typical(problem: Problem) -> float:
-    """What a row measures."""
+    """The length of a typical row."""
     return problem.transport_norm(problem.rows.column_scale)
 
 
 def _last_null_model(problem: Problem) -> FloatArray:
-    """The null model of large radii: zero, where all labels can flip."""
-    if problem.cost.trust is None:
+    """The null model at large radii; zero if all labels can flip."""
+    if problem.cost.flip_multiples is None:
         return np.zeros(problem.costs.size)
-    return null_model(problem.with_radius(problem.dearest_flip))  # which pays for all that can be
+    return null_model(problem.with_radius(problem.dearest_flip))  # pays for every possible flip
 
 
 def _level(problem: Problem, last: FloatArray) -> float:
-    """E: the least budget of flips that leads to the last of the null models."""
+    """E: the least budget of flips that gives the null model of large radii."""
     return flip_budget(problem, last, free_only=True) if problem.free.any() else 0.0
 
 
@@ -240,7 +240,7 @@ def _null_of_groups(problem: Problem) -> FloatArray:
     return interior_point_with_domains(far, tol=1e-10, monitor=Monitor(None, 0)).coefficients
 
 
-def _doubt_gradient(block: Block, _: None, v: FloatArray) -> tuple[None, tuple[Sum]]:
+def _null_gradient(block: Block, _: None, v: FloatArray) -> tuple[None, tuple[Sum]]:
     return None, (Sum(block.adjoint(block.weights * flip_probability(block.margins(v)))),)
 
 
@@ -249,7 +249,7 @@ def _softmax(_: Block, scored: Scored) -> tuple[FloatArray, tuple[()]]:
 
 
 def _prices(block: Block, _: None, sign: float, kappa: float) -> tuple[None, tuple[Min, Max]]:
-    """The least and the largest cost of a flip, if it can be, in a class."""
+    """The least and the largest finite flip cost in a class."""
     costs = np.broadcast_to(block.flip_costs(kappa), block.y.shape)
     own = costs[(block.y != -sign) & np.isfinite(costs)]
     return None, (Min(np.min(own, initial=np.inf)), Max(np.max(own, initial=0.0)))

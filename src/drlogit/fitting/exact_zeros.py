@@ -30,10 +30,10 @@ from ..problem.classes import ClassProblem
 from ..problem.problem import Problem
 from ..rows.arrays import FloatArray
 from .null_model import (
+    balanced_model,
     constant_model,
     constant_value,
     is_arithmetic,
-    levelled_model,
     null_model,
 )
 
@@ -53,7 +53,7 @@ _LARGE = 1e-3
 def with_exact_zeros(
     problem: Problem | ClassProblem, coefficients: FloatArray, certificate: Certificate, tol: float
 ) -> tuple[FloatArray, Any, Certificate] | None:
-    """A point ``(β, b)`` with zeros next to the solution, and its certificate, if there is one."""
+    """A nearby point ``(β, b)`` with exact zeros and its certificate, or None."""
     if is_constant(problem, coefficients):
         return None
     room = min(certificate.primal + _UNDECIDED * tol, certificate.dual + tol)
@@ -84,7 +84,7 @@ def is_constant(problem: Problem | ClassProblem, coefficients: FloatArray) -> bo
 def _under_same_bound(
     problem: Problem | ClassProblem, coefficients: FloatArray, known: Certificate
 ) -> Certificate:
-    """Another point, as it will be returned, with the lower bound that is known."""
+    """The certificate of another point, with the known lower bound."""
     returned = problem.join(*problem.split(coefficients))
     lam, primal = primal_value(problem, returned, known.lam)
     return replace(known, primal=primal, lam=lam)
@@ -97,7 +97,7 @@ def _null_models(
     tol: float,
     no_worse: float,
 ) -> Iterator[FloatArray]:
-    """Models without features that the adversary can move, as long as they may be optimal."""
+    """Null models that may be optimal: models without features that the adversary can move."""
     numbers = problem if isinstance(problem, ClassProblem) else problem.as_numbers
     if not numbers.penalised.any():
         return
@@ -109,7 +109,7 @@ def _null_models(
                 yield constant_model(numbers)
             return
         if math.log(2.0) <= no_worse:
-            yield levelled_model(numbers)
+            yield balanced_model(numbers)
     # Without its other coefficients the solution is a rough null model.  It is not yet the best
     # one, and next to a kink of the loss its distance from that, not the square of it, adds to the
     # gap; but far above the bound, no better one will be optimal.
@@ -119,7 +119,7 @@ def _null_models(
 
 
 def _levelled(problem: Problem | ClassProblem, coefficients: FloatArray) -> FloatArray:
-    """The solution without what it says of features that the adversary can move."""
+    """The solution with coefficients of movable features set to zero."""
     level = np.where(problem.free, coefficients, 0.0)
     if problem.domains is not None:
         level[problem.domains.bounded] = 0.0
@@ -131,7 +131,7 @@ def _levelled(problem: Problem | ClassProblem, coefficients: FloatArray) -> Floa
 def _sparser(
     problem: Problem | ClassProblem, coefficients: FloatArray, certificate: Certificate
 ) -> Iterator[FloatArray]:
-    """The coefficients with negligible ones zero, as long as there are any."""
+    """Copies of the coefficients with the negligible ones set to zero."""
     kept, several = problem.penalised, isinstance(problem, ClassProblem)
     if several or problem.domains is not None or problem.norm.name != "linf" or not kept.any():
         return

@@ -1,8 +1,8 @@
-"""What a long fit will take, said before it begins.
+"""A forecast of the time and memory of a long fit.
 
-An iteration of the interior point forms a matrix and factors it.  With 25 iterations (many), fits
-of dense data with two classes, with 8 to 20 classes and with more columns than rows took .4 to 2.1
-times as long as said here; sparse data with more columns than rows took .6 times as long.
+An iteration of the interior point forms a matrix and factors it.  The forecast assumes 25
+iterations, which is many.  Fits of dense data (two classes, 8 to 20 classes, more columns than
+rows) took 0.4 to 2.1 times the forecast; sparse data with more columns than rows took 0.6 times.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SPARSE = 4.0
 
 
 def announce(problem: Problem | ClassProblem, watcher: Any, verbose: int, fits: int = 1) -> None:
-    """Say what a long fit will take: to a watcher that has a method ``say``, or in print."""
+    """Announce a long fit, by ``watcher.say`` if there is one, or on standard output."""
     say = print if verbose else getattr(watcher, "say", None)
     ahead = None if say is None else forecast(problem)
     if say is not None and ahead is not None:
@@ -42,7 +42,7 @@ def announce(problem: Problem | ClassProblem, watcher: Any, verbose: int, fits: 
 
 
 def forecast(problem: Problem | ClassProblem) -> str | None:
-    """One line about sizes, method, time and memory of a fit; None if it is short."""
+    """One line with the size, method, time and memory of a fit; None for a short fit."""
     rows, classes = problem.rows, ""
     N, n = rows.n_samples, rows.n_columns
     slower = 1.0 if 2 * rows.n_nonzeros >= N * n else _SPARSE
@@ -82,7 +82,7 @@ def forecast(problem: Problem | ClassProblem) -> str | None:
 
 
 def _duration(seconds: float) -> str:
-    """To one digit: more is not known."""
+    """The time to one digit, which is as much as is known."""
     units = {"hours": 3600.0, "minutes": 60.0, "seconds": 1.0}
     name = next(name for name in units if seconds >= 2.0 * units[name])
     return f"{float(f'{seconds / units[name]:.1g}'):.0f} {name}"
@@ -90,7 +90,7 @@ def _duration(seconds: float) -> str:
 
 @cache
 def _multiplications_per_second() -> float:
-    """Of BLAS, with an addition each, on one core; it takes some milliseconds to find out."""
+    """Multiply-adds per second of BLAS on one core; measuring takes a few milliseconds."""
     A, times = np.ones((400, 400)), []
     with one_blas_thread:
         for _ in range(3):

@@ -1,18 +1,18 @@
-"""The best model without penalised features: what is left when nothing can be learnt from them.
+"""The null model: the best model without penalised features.
 
     minimise over v_F, λ ≥ 0    ελ + Σ w_i [ h(u_i) + (u_i - κλ)_+ ],        u = Z_F v_F
 
 over the free columns F, the intercept and immovable features.  Its dual is that of (P) without the
 norm: maximise ``Σ w_i H(s_i)`` subject to ``κ Σ w_i a_i ≤ ε`` and the equations of F.
 
-With an intercept alone, and one κ, this is arithmetic.  Let p be the weight of the smaller class.
-Flips take from the larger class what makes it larger: the doubt ``s`` about its samples is
-``p + ε/κ``, at most one half, and 1 - s about the others; the value is the entropy ``H(s)`` and
-``b`` is the logit.
+If only the intercept is free and κ is one number, there is a closed form.  Let p be the weight of
+the smaller class.  Flips reduce the larger class: the dual probability s of its samples is
+``p + ε/κ``, at most one half, and that of the others is 1 - s.  The value is the entropy ``H(s)``,
+and ``b`` is the logit.
 
-Where flips can level the free columns altogether the model is zero, and its value log 2.  Its
-predictions are then a matter of taste; the intercept, where there is one, keeps the sign of the
-larger class, at a size that no objective can tell from zero.
+If flips can balance the free columns completely, the model is zero and its value is log 2.  Its
+predictions are then arbitrary.  An intercept keeps the sign of the larger class, at a size that
+does not change the objective in double precision.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..problem.classes import ClassProblem
 from ..problem.problem import Problem
 from ..rows.arrays import FloatArray
 
-#: Classes whose weights differ by less are of equal size but for rounding.
+#: Class weights that differ by less count as equal.
 _EQUAL = 1e-12
 
 #: An intercept that changes no objective in double precision.
@@ -48,42 +48,42 @@ def null_model(problem: Problem | ClassProblem) -> FloatArray:
 
 
 def is_arithmetic(problem: Problem) -> bool:
-    """Whether the null model is: at most the intercept is free, and flips cost the same."""
+    """Whether the null model has a closed form: only the intercept is free, and κ is one number."""
     if not problem.fit_intercept:
         return not problem.free.any()
-    alike = problem.cost.trust is None or math.isinf(problem.kappa)
+    alike = problem.cost.flip_multiples is None or math.isinf(problem.kappa)
     return alike and int(np.count_nonzero(problem.free)) == 1
 
 
 def constant_model(problem: Problem) -> FloatArray:
     """Coefficients of the null model in closed form."""
-    v, s = levelled_model(problem), doubt(problem)
+    v, s = balanced_model(problem), larger_class_s(problem)
     if s < 0.5:
         v[-1] = math.copysign(math.log1p(-s) - math.log(s), _lean(problem))
     return v
 
 
 def constant_value(problem: Problem) -> float:
-    """Its value."""
-    s = doubt(problem)
+    """The objective of the null model in closed form."""
+    s = larger_class_s(problem)
     return -s * math.log(s) - (1.0 - s) * math.log1p(-s)
 
 
-def levelled_model(problem: Problem) -> FloatArray:
-    """No coefficients, and an intercept that does no more than lean to the larger class."""
+def balanced_model(problem: Problem) -> FloatArray:
+    """The zero model, with a negligible intercept that has the sign of the larger class."""
     v, lean = np.zeros(problem.costs.size), _lean(problem)
     if problem.fit_intercept and abs(lean) > _EQUAL:
         v[-1] = math.copysign(_LEANING, lean)
     return v
 
 
-def doubt(problem: Problem) -> float:
-    """S of the larger class in that model."""
+def larger_class_s(problem: Problem) -> float:
+    """The dual probability s of the larger class's samples in the null model."""
     if not problem.fit_intercept:
         return 0.5
     return min(0.5 - abs(_lean(problem)) + problem.epsilon / float(problem.kappa), 0.5)
 
 
 def _lean(problem: Problem) -> float:
-    """By how much the positive class has more than half of the weight."""
+    """The weight of the positive class above one half."""
     return float(problem.rows.totals.classes[1]) - 0.5

@@ -1,6 +1,6 @@
 """The two entry points: :func:`solve` for (P), :func:`solve_subproblem` for fixed λ.
 
-Solvers are looked up by name here, and whatever a solver returns is certified here.
+This module finds solvers by name and certifies their answers.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from .classes import build_class_problem, several_classes
 from .exact_zeros import with_exact_zeros
 from .forecast import announce
 
-#: What ``solver`` can be in a fit.
+#: Values of ``solver`` in a fit.
 SolverName: TypeAlias = Literal["auto", "interior-point", "lp-admm", "conic"]
 
-#: Solvers of the joint problem (P): modules, imported when asked for, and names.
+#: Solvers of the joint problem (P): modules, imported on demand, and functions.
 JOINT_SOLVERS = {
     "interior-point": ("..engine.pair", "interior_point"),
     "lp-admm": ("..paper.lambda_search", "lambda_search"),
@@ -43,10 +43,10 @@ JOINT_SOLVERS = {
 #: Solvers of the fixed-λ problem (B).
 SUBPROBLEM_SOLVERS = {
     "lp-admm": ("..paper.lp_admm", "lp_admm"),
-    "linearized-admm": ("..paper.lp_admm", "linearized_admm"),
+    "linearized-admm": ("..paper.linearized_admm", "linearized_admm"),
     "standard-admm": ("..paper.standard_admm", "standard_admm"),
-    "pdhg": ("..paper.gradient_methods", "pdhg"),
-    "subgradient": ("..paper.gradient_methods", "subgradient"),
+    "pdhg": ("..paper.pdhg", "pdhg"),
+    "subgradient": ("..paper.subgradient", "subgradient"),
     "conic": ("..paper.conic", "conic"),
 }
 
@@ -115,8 +115,8 @@ def solve(
     sample_weight : array of shape (n_samples,), optional
         Non-negative weights.  Only their proportions matter, so ε keeps its meaning.
     solver : str
-        ``"auto"`` or the name of a solver of the joint problem.  ``"auto"`` is the interior point;
-        where its matrices would be too large, the truncated one, which needs none.
+        ``"auto"`` or the name of a solver of the joint problem.  ``"auto"`` chooses the interior
+        point or, if its matrices would be too large, a method without matrices.
     tol : float
         Largest duality gap, absolute, in nats of log-loss; the same for every solver.
     max_iter : int, optional
@@ -176,7 +176,7 @@ def solve_problem(
     judged: bool = True,
     **solver_options: Any,
 ) -> Result:
-    """Do what :func:`solve` does, for a problem that has been built.
+    """Solve a problem that has been built, as :func:`solve` does.
 
     With :meth:`Problem.with_radius` the data are checked once for many fits.  ``judged=False``
     (used in cross-validation) reports the solver's own gap and skips the certificate, which takes
@@ -210,9 +210,9 @@ def solve_subproblem(
 ) -> Result:
     """Solve the β-subproblem (B): problem (P) at a given λ.
 
-    The objective reported is ``q(λ) = ελ + min_β Σ w_i [h(u_i) + (u_i - κλ)_+]``, so values
-    at different λ compare.  Other parameters are those of :func:`solve`, but for ``epsilon``, which
-    must be positive: at 0 no coefficient is penalised, and λ would bound nothing.
+    The reported objective is ``q(λ) = ελ + min_β Σ w_i [h(u_i) + (u_i - κλ)_+]``, so that values
+    at different λ can be compared.  The other parameters are those of :func:`solve`, except that
+    ``epsilon`` must be positive: at 0 no coefficient is penalised, and λ has no effect.
     """
     if not _is_real(lam) or not (math.isfinite(lam) and lam >= 0.0):
         raise ValueError(f"lam must be finite and >= 0, got {lam!r}")
@@ -227,14 +227,14 @@ def solve_subproblem(
     if problem.epsilon == 0.0:
         raise ValueError(
             "epsilon must be > 0 for a fixed lam, got 0; it only adds epsilon * lam to the "
-            "objective, so solve with another and subtract that"
+            "objective, so use any positive epsilon and subtract that term"
         )
     return call.run(problem)
 
 
 @dataclass
 class _Call:
-    """One call of a solver and everything that goes with it, checked."""
+    """One call of a solver with its checked options."""
 
     name: str
     tol: float
@@ -265,7 +265,7 @@ class _Call:
         """Solve, certify, report."""
         ball = problem.ball
         if isinstance(problem, Problem) and problem.epsilon == 0.0 and problem.domains is not None:
-            # No adversary whom they could restrain.
+            # Without an adversary, domains have no effect.
             problem = replace(problem, cost=replace(problem.cost, domains=None))
         function, options = self._solver_of(problem), dict(self.options)
         if self.max_iter is not None:
@@ -280,7 +280,7 @@ class _Call:
         monitor = Monitor(self.callback, self.verbose, self.stop)
         with one_blas_thread, self.stop.listening():
             solution = function(problem, tol=self.tol, monitor=monitor, **options)
-            # What is certified is what is returned: coefficients of the features as given.
+            # Certify the returned coefficients, those of the original features.
             coef, intercept = problem.split(solution.coefficients)
             returned = problem.join(coef, intercept)
             certificate = self._certificate(problem, solution, returned)
@@ -311,7 +311,7 @@ class _Call:
         early = status in (Status.MAX_ITER, Status.STALLED, Status.FAILED) and self.max_iter is None
         misled = self.start is not None and (early or status is Status.UNPROVEN)
         misled = misled and not (self.stop.late or self.stop.interrupted)
-        if misled and self.lam is None:  # perhaps: not every solver notices
+        if misled and self.lam is None:  # a poor start may be the reason: try without it
             other = replace(self, start=None).run(problem)
             return other if other.gap < result.gap else result
         return result
@@ -319,7 +319,7 @@ class _Call:
     def _certificate(
         self, problem: Problem | ClassProblem, solution: Solution, returned: FloatArray
     ) -> Certificate:
-        """That of what is returned; by the solver's own account, if that is enough."""
+        """The certificate of the answer; with ``judged=False``, the solver's own if it suffices."""
         if not self.judged and solution.proven is not None:
             objective, bound = solution.proven
             if objective - bound <= self.tol:
@@ -329,7 +329,7 @@ class _Call:
         )
 
     def _solver_of(self, problem: Problem | ClassProblem) -> Callable[..., Solution]:
-        """The solver, or the one of its name for several classes or for features with domains."""
+        """The function of the solver for this kind of problem."""
         table = JOINT_SOLVERS if self.lam is None else SUBPROBLEM_SOLVERS
         module, function = table["interior-point" if self.name == "auto" else self.name]
         special, allowed = "", ["auto", "interior-point"]
@@ -343,7 +343,7 @@ class _Call:
         elif problem.domains is not None:
             special = "features with categories or bounds"
             module, function = "..engine.tables", "interior_point_with_domains"
-        elif problem.cost.trust is not None:
+        elif problem.cost.flip_multiples is not None:
             special, allowed = "a kappa by class or by sample", [*allowed, "conic"]
         if special and self.name not in allowed:
             names = " or ".join(map(repr, allowed))

@@ -30,24 +30,22 @@ from .ball_qp import (
     coordinate_minimization,
     coordinate_newton,
     projected_gradient,
+    scaled_gradient,
     secular_equation,
 )
-from .first_order import (
-    FrameworkResult,
-    ResidualRuleWarning,
-    Subproblem,
-    framework,
-    golden_section,
-)
-from .gradient_methods import pdhg_steps, subgradient_steps
+from .first_order import FrameworkResult, ResidualRuleWarning, Subproblem, framework, golden_section
 from .iterates import PaperIterate, averages
-from .lp_admm import linearized_admm_steps, lp_admm_steps
+from .linearized_admm import linearized_admm_steps
+from .lp_admm import lp_admm_steps
+from .pdhg import pdhg_steps
 from .standard_admm import semismooth_newton, standard_admm_steps
+from .subgradient import subgradient_steps
 
 __all__ = [
     "INNER_SOLVERS", "FrameworkResult", "NormBall", "PaperIterate", "Quadratic",
     "ResidualRuleWarning", "Subproblem", "active_set_cg", "averages", "ball_least_squares",
     "coordinate_anderson", "coordinate_minimization", "coordinate_newton", "framework",
     "golden_section", "linearized_admm_steps", "lp_admm_steps", "pdhg_steps", "projected_gradient",
-    "secular_equation", "semismooth_newton", "standard_admm_steps", "subgradient_steps",
+    "scaled_gradient", "secular_equation", "semismooth_newton", "standard_admm_steps",
+    "subgradient_steps",
 ]  # fmt: skip

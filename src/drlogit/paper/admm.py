@@ -29,7 +29,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from scipy.linalg import eigh
 from scipy.sparse import csc_array
 
 from ..problem.losses import flip_probability
@@ -57,10 +56,6 @@ _INNER_SHARE = 1e-4
 _MATRIX_FREE_SHARE = 0.05
 
 
-#: ``"zeros"``, ``"ones"`` (as in the released code), ``"random"``, or ``(x⁰, y⁰, w⁰)``.
-PaperStart: TypeAlias = str | tuple[Any, Any, Any]
-
-
 class AdmmStart(NamedTuple):
     """Where an ADMM run begins, and what a later one can begin from."""
 
@@ -69,22 +64,54 @@ class AdmmStart(NamedTuple):
     rho: float | None = None  # per unit of sample weight
 
 
-def first_point(
-    problem: Problem, start: Result | AdmmStart | None, rho: float | None = None
-) -> AdmmStart:
-    """From an earlier result, a given point, or β = 0; ``rho`` in the units of the paper.
+#: A name (``"zeros"``, ``"ones"`` as in the released code, ``"random"``), three vectors
+#: ``(x⁰, y⁰, w⁰)``, an earlier result, or None for the null model.
+Start: TypeAlias = str | tuple[Any, Any, Any] | Result | AdmmStart | None
 
-    For β = 0 the multiplier ``s - a`` is ½ where labels are not flipped.
+
+def first_point(
+    problem: Problem, start: Start = None, rho: float | None = None, random_state: Any = None
+) -> AdmmStart:
+    """The null model, an earlier result, or ``(x⁰, y⁰, w⁰)``; ``rho`` in the units of the paper.
+
+    For the null model the multiplier ``s - a`` is ½, as labels are not flipped at β = 0.
     """
-    penalty = in_weights(problem, rho)
+    if rho is not None and not (math.isfinite(rho) and rho > 0.0):
+        raise ValueError(f"rho must be finite and > 0, or None, got {rho!r}")
+    rows, penalty = problem.rows, None if rho is None else rho * problem.rows.n_samples
     if isinstance(start, AdmmStart):
         return start._replace(rho=penalty)
+    if isinstance(start, Result):
+        beta = problem.join(start.coef, start.intercept)
+        state, _ = rows.run(_warm_state, flip_shares_of_start(problem, start), beta)
+        return AdmmStart(beta, state, penalty)
     if start is None:
-        state, _ = problem.rows.run(_null_state)
-        return AdmmStart(np.zeros(problem.costs.size), state, penalty)
-    beta = problem.join(start.coef, start.intercept)
-    state, _ = problem.rows.run(_warm_state, flip_shares_of_start(problem, start), beta)
-    return AdmmStart(beta, state, penalty)
+        return AdmmStart(np.zeros(problem.costs.size), rows.run(_null_state)[0], penalty)
+    x, y, w = _vectors(start, (problem.costs.size, rows.n_samples, rows.n_samples), random_state)
+    state = rows.run(_given_state, rows.pair(rows.scatter(y), rows.scatter(w)))[0]
+    return AdmmStart(problem.moved(x, 1.0), state, penalty)
+
+
+def _vectors(start: Any, sizes: tuple[int, ...], random_state: Any) -> list[FloatArray]:
+    """``x⁰, y⁰, w⁰`` by name or as given, checked."""
+    random = np.random.default_rng(random_state)
+    makers: dict[str, Callable[[int], FloatArray]] = {
+        "zeros": np.zeros, "ones": np.ones, "random": random.standard_normal
+    }  # fmt: skip
+    if isinstance(start, str):
+        if start not in makers:
+            names = ", ".join(map(repr, makers))
+            raise ValueError(f"start must be one of {names} or (x0, y0, w0), got {start!r}")
+        return [makers[start](size) for size in sizes]
+    vectors = [np.asarray(part, dtype=np.float64) for part in start]
+    found = [part.shape for part in vectors]
+    if found != [(size,) for size in sizes]:
+        raise ValueError(
+            f"start must be three vectors x0, y0, w0 of lengths {sizes}, got shapes {found}"
+        )
+    if not all(np.isfinite(part).all() for part in vectors):
+        raise ValueError("start must be finite, got NaN or infinite entries")
+    return vectors
 
 
 def _null_state(block: Block, state: Any) -> tuple[Any, tuple[()]]:
@@ -94,34 +121,6 @@ def _null_state(block: Block, state: Any) -> tuple[Any, tuple[()]]:
 def _warm_state(block: Block, a: FloatArray, beta: FloatArray) -> tuple[Any, tuple[()]]:
     u = block.margins(beta)
     return (u, flip_probability(u) - a), ()
-
-
-def starting_point(
-    problem: Problem, start: PaperStart, random_state: Any, rho: float | None
-) -> AdmmStart:
-    """From ``(x⁰, y⁰, w⁰)`` in the paper's letters, by name or as given."""
-    rows = problem.rows
-    sizes = (problem.costs.size, rows.n_samples, rows.n_samples)
-    if isinstance(start, str):
-        random = np.random.default_rng(random_state)
-        makers: dict[str, Callable[[int], FloatArray]] = {
-            "zeros": np.zeros, "ones": np.ones, "random": random.standard_normal
-        }  # fmt: skip
-        if start not in makers:
-            names = ", ".join(map(repr, makers))
-            raise ValueError(f"start must be one of {names} or (x0, y0, w0), got {start!r}")
-        x, y, w = (makers[start](size) for size in sizes)
-    else:
-        x, y, w = (np.asarray(part, dtype=np.float64) for part in start)
-    found = tuple(part.shape for part in (x, y, w))
-    if found != tuple((size,) for size in sizes):
-        raise ValueError(
-            f"start must be three vectors x0, y0, w0 of lengths {sizes}, got shapes {found}"
-        )
-    if not all(np.isfinite(part).all() for part in (x, y, w)):
-        raise ValueError("start must be finite, got NaN or infinite entries")
-    state = rows.run(_given_state, rows.pair(rows.scatter(y), rows.scatter(w)))[0]
-    return AdmmStart(problem.moved(x, 1.0), state, in_weights(problem, rho))
 
 
 def _given_state(block: Block, pair: tuple[FloatArray, FloatArray]) -> tuple[Any, tuple[()]]:
@@ -136,22 +135,7 @@ def published_inner(inner: str | InnerSolver, problem: Problem) -> str | InnerSo
     return "active-set-cg" if problem.norm.name == "l1" else "projected-gradient"
 
 
-def in_weights(problem: Problem, penalty: float | None) -> float | None:
-    """A penalty of the paper (per sample) per unit of sample weight; None stays None."""
-    return None if penalty is None else penalty * problem.rows.n_samples
-
-
-def check_penalty(rho: float | None, gamma: float | None = None, eta: float = 0.0) -> None:
-    """``ValueError`` for a penalty that no run can use."""
-    if rho is not None and not (math.isfinite(rho) and rho > 0.0):
-        raise ValueError(f"rho must be finite and > 0, or None, got {rho!r}")
-    if gamma is not None and not (math.isfinite(gamma) and gamma >= 1.0):
-        raise ValueError(f"gamma must be finite and >= 1, or None, got {gamma!r}")
-    if not (math.isfinite(eta) and eta >= 0.0):
-        raise ValueError(f"eta must be finite and >= 0, got {eta!r}")
-
-
-#: Eigenvalues of ``H_FF``, scaled to unit diagonal, that count as zero.
+#: Eigenvalues of ``H_FF``, scaled to unit diagonal and relative to the largest, that count as zero.
 _RANK_TOLERANCE = 1e-12
 
 
@@ -181,34 +165,33 @@ class BetaStep:
         if tol is not None and not (math.isfinite(tol) and tol >= 0.0):
             raise ValueError(f"inner_tol must be finite and >= 0, or None, got {tol!r}")
         kept, free = np.flatnonzero(problem.penalised), np.flatnonzero(problem.free)
-        scale, matrix_free = problem.costs[kept], problem.rows.n_columns > DENSE_LIMIT
-        solver = get_inner_solver(inner, problem.norm, matrix_free=matrix_free)
-        H = None if matrix_free else gram(problem)
-        H_F = _columns(problem, free) if H is None else H[:, free]
-        coupling = H_F[kept].T * scale
-        inverse = _pseudo_inverse(H_F[free])
-
-        def product(theta: FloatArray) -> FloatArray:
-            beta = np.zeros(problem.costs.size)
-            beta[kept] = scale * theta
-            return scale * normal_product(problem, beta)[kept] - coupling.T @ (
-                inverse @ (coupling @ theta)
-            )
-
-        def columns() -> Columns:
-            block = problem.rows.together()
-            Z = csc_array(block.X, dtype=np.float64)[:, kept]
-            rows, signed = Z.indices, block.y * np.sqrt(block.weights)
-            Z.data *= signed[rows] * np.repeat(scale, np.diff(Z.indptr))
-            return Columns.of(Z, coupling.T.copy(), (inverse @ coupling).T.copy())
-
-        quadratic = Quadratic(None, product, kept.size, columns)
+        scale, dense = problem.costs[kept], problem.rows.n_columns <= DENSE_LIMIT
+        solver = get_inner_solver(inner, problem.norm, matrix_free=not dense)
+        H = gram(problem) if dense else None
+        H_F = _free_columns(problem, free) if H is None else H[:, free]
+        coupling, inverse = H_F[kept].T * scale, _pseudo_inverse(H_F[free])
         if H is not None:
             reduced = H[np.ix_(kept, kept)] * np.outer(scale, scale)
             if free.size:
                 reduced -= coupling.T @ inverse @ coupling
                 reduced = 0.5 * (reduced + reduced.T)
             quadratic = Quadratic(reduced)
+            return cls(problem, kept, free, scale, coupling, inverse, quadratic, solver, tol)
+
+        def product(theta: FloatArray) -> FloatArray:
+            beta = np.zeros(problem.costs.size)
+            beta[kept] = scale * theta
+            direct = scale * normal_product(problem, beta)[kept]
+            return direct - coupling.T @ (inverse @ (coupling @ theta))
+
+        def columns() -> Columns:
+            block = problem.rows.together()
+            Z = csc_array(block.X, dtype=np.float64)[:, kept]
+            signed = block.y * np.sqrt(block.weights)
+            Z.data *= signed[Z.indices] * np.repeat(scale, np.diff(Z.indptr))
+            return Columns.of(Z, coupling.T.copy(), (inverse @ coupling).T.copy())
+
+        quadratic = Quadratic(None, product, kept.size, columns)
         return cls(problem, kept, free, scale, coupling, inverse, quadratic, solver, tol)
 
     def __call__(
@@ -217,31 +200,27 @@ class BetaStep:
         """The minimiser over ``‖β/c‖_* ≤ lam``, from ``beta``, after a residual ``‖Zβ - μ‖_W``."""
         result = np.zeros(self.problem.costs.size)
         theta = np.zeros(self.kept.size)
-        pull = self.inverse @ target[self.free]
-        if lam > 0.0 and self.kept.size:
-            c = self.scale * target[self.kept] - self.coupling.T @ pull
-            ball = NormBall(self.problem.norm, lam)
-            start = beta[self.kept] / self.scale
-            theta = self._solved(c, ball, start, residual)
+        unconstrained = self.inverse @ target[self.free]
+        if lam > 0.0 and theta.size:
+            c = self.scale * target[self.kept] - self.coupling.T @ unconstrained
+            ball, start = NormBall(self.problem.norm, lam), beta[self.kept] / self.scale
+            tol = self._inner_tol(min(residual, 1.0), ball.rounding(c))
+            theta = np.asarray(self.inner(self.quadratic, c, ball, start, tol), dtype=np.float64)
+            if theta.shape != c.shape or not np.isfinite(theta).all():
+                raise ValueError(
+                    f"inner must return {c.size} finite numbers, got an array of shape "
+                    f"{theta.shape}"
+                )
         result[self.kept] = self.scale * theta
-        result[self.free] = pull - self.inverse @ (self.coupling @ theta)
+        result[self.free] = unconstrained - self.inverse @ (self.coupling @ theta)
         return result
 
-    def _solved(
-        self, c: FloatArray, ball: NormBall, start: FloatArray, residual: float
-    ) -> FloatArray:
-        tol = self.tol
-        if tol is None:
-            last = min(residual, 1.0)
-            dense = self.quadratic.matrix is not None
-            wanted = _INNER_SHARE * last**2 if dense else _MATRIX_FREE_SHARE * last
-            tol = max(wanted, ball.rounding(c), self.least_tol)
-        theta = np.asarray(self.inner(self.quadratic, c, ball, start, tol), dtype=np.float64)
-        if theta.shape != c.shape or not np.isfinite(theta).all():
-            raise ValueError(
-                f"inner must return {c.size} finite numbers, got an array of shape {theta.shape}"
-            )
-        return theta
+    def _inner_tol(self, residual: float, rounding: float) -> float:
+        if self.tol is not None:
+            return self.tol
+        dense = self.quadratic.matrix is not None
+        wanted = _INNER_SHARE * residual**2 if dense else _MATRIX_FREE_SHARE * residual
+        return max(wanted, rounding, self.least_tol)
 
 
 def gram(problem: Problem) -> FloatArray:
@@ -254,8 +233,8 @@ def normal_product(problem: Problem, v: FloatArray) -> FloatArray:
     return np.asarray(problem.rows.run(_normal_product, None, v)[1][0])
 
 
-def _columns(problem: Problem, free: IndexArray) -> FloatArray:
-    """The columns of ``ZᵀWZ`` of the free coefficients."""
+def _free_columns(problem: Problem, free: IndexArray) -> FloatArray:
+    """The columns of ``ZᵀWZ`` of the free coefficients, by products."""
     if free.size > DENSE_LIMIT:
         raise ValueError(
             f"the paper's methods eliminate coefficients that are not penalised, at most "
@@ -281,11 +260,7 @@ def _gram(block: Block, state: BlockState) -> tuple[BlockState, tuple[Sum]]:
 
 def _pseudo_inverse(matrix: FloatArray) -> FloatArray:
     """Of a positive semidefinite matrix, with its rank judged at unit diagonal."""
-    if matrix.shape[0] == 0:
-        return np.zeros_like(matrix)
     diagonal = np.diagonal(matrix)
     scale = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
-    values, vectors = eigh(matrix * np.outer(scale, scale))
-    kept = values > _RANK_TOLERANCE * values.size
-    half = scale[:, None] * vectors[:, kept] / np.sqrt(values[kept])
-    return np.asarray(half @ half.T)
+    both, rank = np.outer(scale, scale), _RANK_TOLERANCE * diagonal.size
+    return np.asarray(both * np.linalg.pinv(matrix * both, rcond=rank, hermitian=True))

@@ -27,7 +27,7 @@ from ..problem.problem import Problem
 from ..problem.result import Monitor, Result, Solution, Status
 from ..rows.arrays import FloatArray, Matrix
 from ..rows.matrix import density
-from .gradient_methods import ScaledBall
+from .scaled_ball import ScaledBall
 
 #: Rows that share one copy of β, where more than half of the entries are stored.  Between N = 3300
 #: and 3400 the factor of a dense problem without copies grows fivefold: as it seems, Clarabel's
@@ -75,7 +75,7 @@ def conic(
         some = np.flatnonzero(present)[np.isfinite(kappas)]
         shares[some] = np.clip(model.flips.dual_value / weights[some], 0.0, 1.0)
     if lam is not None:
-        coefficients = ScaledBall.of(problem).project(coefficients, lam)
+        coefficients = ScaledBall(problem).project(coefficients, lam)
     point = problem.rows.scatter(shares)
     certificate = certify(problem, coefficients, lam=lam, point=point, tol=tol)
     monitor.report(n_iter, certificate.primal, certificate.dual, certificate.lam)
@@ -121,7 +121,9 @@ class _Model(NamedTuple):
         Z = Z @ sp.diags_array(1.0 / scales) if sp.issparse(Z) else Z / scales
         v = cp.Variable(scales.size)
         costs = (scales * problem.costs)[problem.penalised]
-        unit = _lambda_unit(problem, costs)
+        unit = problem.kappa if math.isfinite(problem.kappa) else 1.0
+        if costs.size:
+            unit = float(1.0 / np.median(1.0 / costs))
         scaled_level = cp.Variable() if lam is None else lam * unit
         level = scaled_level / unit
         constraints = _norm_ball(cp, problem, v, scaled_level, unit / costs)
@@ -173,18 +175,12 @@ def _norm_ball(cp: Any, problem: Problem, v: Any, level: Any, factors: FloatArra
     return [norm <= level]
 
 
-def _lambda_unit(problem: Problem, costs: FloatArray) -> float:
-    """What to multiply λ by to make it of order one, like the scaled coefficients."""
-    if costs.size:
-        return float(1.0 / np.median(1.0 / costs))
-    return problem.kappa if math.isfinite(problem.kappa) else 1.0
-
-
 def _clarabel_settings(tol: float, max_iter: int | None) -> dict[str, Any]:
     """Tolerances safely below ``tol``, and what was measured to help."""
     # The certified gap comes out between a tenth and ten times the accuracy asked for.
     accuracy = min(1e-8, max(1e-2 * tol, 1e-12))
-    settings: dict[str, Any] = {
+    limit = {} if max_iter is None else {"max_iter": max_iter}
+    return {
         "tol_gap_abs": accuracy,
         "tol_gap_rel": accuracy,
         "tol_feas": accuracy,
@@ -197,10 +193,8 @@ def _clarabel_settings(tol: float, max_iter: int | None) -> dict[str, Any]:
         "max_step_fraction": 0.9,
         # Its ordering keeps the factor sparse for longer than that of "faer" (see ROWS_PER_COPY).
         "direct_solve_method": "qdldl",
+        **limit,
     }
-    if max_iter is not None:
-        settings["max_iter"] = max_iter
-    return settings
 
 
 def _import_cvxpy() -> Any:

@@ -24,7 +24,8 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -36,7 +37,7 @@ from ..problem.problem import Problem
 from ..problem.result import Monitor, Result, Status
 from ..rows.arrays import FloatArray
 from ..rows.threads import one_blas_thread
-from .admm import AdmmStart, BetaStep, PaperStart, check_penalty, published_inner, starting_point
+from .admm import AdmmStart, BetaStep, Start, first_point, published_inner
 from .ball_qp import InnerSolver
 from .fixed_lambda import FixedLambdaStep, cut_of, point_to_certify
 from .iterates import PaperIterate, plain_problem
@@ -95,7 +96,7 @@ def framework(
     gamma: float | None = None,
     inner: str | InnerSolver = "auto",
     inner_tol: float | None = None,
-    start: PaperStart | None = None,
+    start: Start = None,
     random_state: Any = None,
     residual_tol: float = 1e-6,
     bracket_tol: float = 1e-6,
@@ -153,40 +154,39 @@ def framework(
         raise ValueError(f"max_iter must be a positive integer, got {max_iter!r}")
     if variant not in ("published", "sound"):
         raise ValueError(f"variant must be 'published' or 'sound', got {variant!r}")
-    check_penalty(rho, gamma)
     problem = plain_problem(X, y, {"epsilon": epsilon, "kappa": kappa, **model})
     if problem.epsilon == 0.0:
         raise ValueError("epsilon must be > 0: at 0 there is no bound on λ to search within, got 0")
     recorder = _Recorder(problem, callback, keep_vectors, time.perf_counter() - started)
     with one_blas_thread:
         if variant == "sound":
-            first = None if start is None else starting_point(problem, start, random_state, rho)
+            first = None if start is None else first_point(problem, start, rho, random_state)
             solution = lambda_search(
                 problem, tol=tol, monitor=Monitor(), max_iter=max_iter, start=first, rho=rho,
                 gamma=gamma, inner=inner, inner_tol=inner_tol, observe=recorder,
             )  # fmt: skip
-            recorder.stop_clock()
+            seconds = recorder.seconds()
             found = certify(problem, solution.coefficients, point=solution.point, tol=tol)
             status = solution.status.judged(found.gap, tol)
-            return recorder.result(solution.coefficients, found, status, solution.info)
+            return recorder.result(solution.coefficients, found, status, seconds, solution.info)
+        first = first_point(
+            problem, start or "zeros", PAPER_RHO if rho is None else rho, random_state
+        )
         beta_step = BetaStep.build(problem, published_inner(inner, problem), inner_tol)
-        first = starting_point(problem, start or "zeros", random_state, rho or PAPER_RHO)
-        run = _Published(recorder, beta_step, first, gamma or PAPER_GAMMA, residual_tol, max_iter)
-        status = Status.OPTIMAL  # by its own rule; the certificate decides
-        try:
-            golden_section(
-                run.value, _LAMBDA_CONSTANT / problem.epsilon, tol=bracket_tol, reuse=reuse
-            )
-        except _StoppedError:
-            status = Status.STOPPED
-        recorder.stop_clock()
+        growth = PAPER_GAMMA if gamma is None else gamma
+        run = _Published(recorder, beta_step, first, growth, residual_tol, max_iter)
+        with suppress(_StoppedError):
+            top = _LAMBDA_CONSTANT / problem.epsilon
+            golden_section(run.value, top, tol=bracket_tol, reuse=reuse)
+        seconds = recorder.seconds()
         found = _certificate(problem, *run.best, tol)
-    runs = tuple(run.subproblems)
-    if status is Status.OPTIMAL and any(each.ended == "max_iter" for each in runs):
-        status = Status.MAX_ITER
+    ends = {each.ended for each in run.subproblems}
+    status = Status.OPTIMAL  # by its own rule; the certificate decides
+    if ends & {"callback", "max_iter"}:
+        status = Status.STOPPED if "callback" in ends else Status.MAX_ITER
     status = status.judged(found.gap, tol)
-    info = {"lambdas": [each.lam for each in runs], "lambda_search": "golden"}
-    result = recorder.result(run.best[1].beta, found, status, info, runs)
+    info = {"lambdas": [each.lam for each in run.subproblems], "lambda_search": "golden"}
+    result = recorder.result(run.best[1].beta, found, status, seconds, info, run.subproblems)
     if status is Status.UNPROVEN:
         warnings.warn(
             f"the published rule ‖Ax - y‖ <= {residual_tol:g} ended at λ = {result.lam:.4g} with a "
@@ -240,15 +240,14 @@ def _clock() -> FloatArray:
 
 @dataclass(eq=False)
 class _Recorder:
-    """Trace and callback; the clock stands still meanwhile."""
+    """Keeps the trace and calls the callback; neither counts as time of the search."""
 
     problem: Problem
     callback: Callable[[PaperIterate], Any] | None
     keep_vectors: bool
     setup_time: float
     iterates: list[PaperIterate] = field(default_factory=list)
-    started: FloatArray = field(default_factory=_clock)  # moves on while the clock stands still
-    seconds: FloatArray = field(init=False)
+    started: FloatArray = field(default_factory=_clock)  # later by what recording has taken
 
     def __call__(self, lam: float, step: FixedLambdaStep) -> bool:
         """Record an iterate; True if the callback asks to stop."""
@@ -262,22 +261,22 @@ class _Recorder:
         self.started += _clock() - now
         return stop
 
-    def stop_clock(self) -> None:
-        """The search is over."""
-        self.seconds = _clock() - self.started
+    def seconds(self) -> FloatArray:
+        """Processor and wall time of the search up to now."""
+        return _clock() - self.started
 
     def result(
-        self, beta: FloatArray, found: Certificate, status: Status, info: dict[str, Any],
-        subproblems: tuple[Subproblem, ...] = (),
+        self, beta: FloatArray, found: Certificate, status: Status, seconds: FloatArray,
+        info: dict[str, Any], subproblems: Sequence[Subproblem] = (),
     ) -> FrameworkResult:  # fmt: skip
         """The result with its certificate and the trace."""
         coef, intercept = self.problem.split(beta)
-        processor, wall = map(float, self.seconds)
         return FrameworkResult(
             coef, intercept, found.lam, found.primal, found.dual, found.gap,
             found.dual_point(self.problem), status, len(self.iterates), "lp-admm",
-            self.setup_time, wall, Monitor().trace, {**info, "cpu_seconds": processor},
-            self.problem.ball, subproblems, tuple(self.iterates),
+            self.setup_time, float(seconds[1]), Monitor().trace,
+            {**info, "cpu_seconds": float(seconds[0])}, self.problem.ball, tuple(subproblems),
+            tuple(self.iterates),
         )  # fmt: skip
 
 
@@ -297,21 +296,11 @@ class _Published:
     def value(self, lam: float) -> float:
         """``q(λ)`` by Algorithm 1."""
         problem = self.recorder.problem
-        steps = lp_admm_iteration(
-            problem, lam, self.first, self.beta_step, gamma=self.gamma, endless_growth=True
-        )
+        steps = lp_admm_iteration(problem, lam, self.first, self.beta_step, gamma=self.gamma)
         for k, step in enumerate(steps, start=1):
-            ended = ""
-            if self.recorder(lam, step):
-                ended = "callback"
-            elif step.residual <= self.residual_tol:
-                ended = "residual"
-            elif step.rho >= LARGEST_PENALTY and self.gamma > 1.0:
-                ended = "frozen"
-            elif k >= self.max_iter:
-                ended = "max_iter"
-            if ended:
+            if ended := self._ended(lam, k, step):
                 break
+        # Unless by the rule, μ need not be close to Zβ, and the value is that of β.
         value = problem.epsilon * lam + self.recorder.iterates[-1].F
         if ended != "residual":
             value = problem.objective(step.beta, lam)
@@ -321,6 +310,16 @@ class _Published:
         if ended == "callback":
             raise _StoppedError
         return value
+
+    def _ended(self, lam: float, k: int, step: FixedLambdaStep) -> str:
+        """Why the subproblem ends here, or nothing."""
+        if self.recorder(lam, step):
+            return "callback"
+        if step.residual <= self.residual_tol:
+            return "residual"
+        if self.gamma > 1.0 and step.rho * self.gamma > LARGEST_PENALTY:
+            return "frozen"
+        return "max_iter" if k >= self.max_iter else ""
 
 
 def _certificate(problem: Problem, lam: float, step: FixedLambdaStep, tol: float) -> Certificate:

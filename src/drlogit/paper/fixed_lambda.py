@@ -33,7 +33,7 @@ from ..problem.problem import Problem
 from ..problem.result import Monitor, Solution, Status
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
-from ..rows.interface import BlockFunction, State
+from ..rows.interface import State
 from ..rows.reductions import Sum
 from .ball_qp import DENSE_LIMIT
 
@@ -49,10 +49,19 @@ class FixedLambdaStep(NamedTuple):
     """One iterate of a fixed-λ method."""
 
     beta: FloatArray  # all coefficients: features, then the intercept
-    state: State  # per block, whatever the method keeps per sample
+    state: State  # per block, a tuple: (μ, v, …) of an ADMM variant, else (flip shares, …)
     before: State  # the state that this iteration started from
     rho: float  # penalty or step length in use
     residual: float = math.nan  # ‖Zβ - μ‖ for the ADMM variants
+
+    @property
+    def splits(self) -> bool:
+        """Whether the method splits off the margins, as the ADMM variants do."""
+        return not math.isnan(self.residual)
+
+    def paper_rho(self, problem: Problem) -> float:
+        """ρ in the units of the paper; the step length of a method without a penalty."""
+        return self.rho / problem.rows.n_samples if self.splits else self.rho
 
 
 def next_check(k: int, every: int = CHECK_EVERY) -> int:
@@ -64,60 +73,46 @@ def run(
     problem: Problem,
     lam: float,
     steps: Iterator[FixedLambdaStep],
-    shares_of: BlockFunction | None = None,
+    start: Any = None,
     *,
     tol: float,
     monitor: Monitor,
     max_iter: int,
-    warm: bool = False,
 ) -> Solution:
     """Iterate until the certified gap is within ``tol``; the best point seen on the way.
 
-    The gap is computed now and then (:func:`next_check`), first by a cheap bound: that of the flip
-    shares that ``shares_of`` reads off a state with ``s = 1/(1+e^{Zβ})``, or the cut of an ADMM
-    iterate.  The certificate follows when the cheap bound promises success, whenever the iterations
-    have doubled, and at the end.  A callback or a table receives every iteration, with the least
-    objective so far; this does not affect the run.
+    The gap is computed now and then (:func:`next_check`; at once after a warm ``start``), first by
+    a cheap bound: the cut of an ADMM iterate, or the bound of the flip shares that the state of
+    another method begins with.  The certificate follows when the cheap bound promises success,
+    whenever the iterations have doubled, and at the end.  A callback or a table receives every
+    iteration, with the least objective so far; this does not affect the run.
     """
-    unit = 1.0 if shares_of is not None else 1.0 / problem.rows.n_samples  # of a penalty as passed
-
-    def cheap_bound(step: FixedLambdaStep) -> tuple[float, State]:
-        if shares_of is None:
-            cut = cut_of(problem, lam, step)
-            return cut.at(lam), point_to_certify(problem, cut.point)
-        shares, _ = problem.rows.run(shares_of, step.state)
-        return pair_bound(problem, step.beta, shares, lam=lam, wanted=-math.inf).value, shares
-
-    def better_bound(step: FixedLambdaStep, known: float) -> float:
-        return max(known, cheap_bound(step)[0])
-
     best, beta = math.inf, None
     bound: DualBound | None = None
     lower, promising, certify_at = -math.inf, tol, 2 * CHECK_EVERY
-    status, check, k = Status.MAX_ITER, 1 if warm else CHECK_EVERY, 0
+    status, check, k = Status.MAX_ITER, CHECK_EVERY if start is None else 1, 0
     for k, step in enumerate(steps, start=1):
         last = k >= max_iter
         look = k >= check or last
+        shown: Any = {"residual": step.residual, "rho": step.paper_rho(problem)}
         if not look:
             if not monitor.listening:
                 continue
             seen = min(best, problem.objective(step.beta, lam))
-            better, rho = partial(better_bound, step, lower), unit * step.rho
-            if not monitor.report(k, seen, lower, lam, better, residual=step.residual, rho=rho):
+            better = partial(_better_bound, problem, lam, step, lower)
+            if not monitor.report(k, seen, lower, lam, better, **shown):
                 continue
         check = next_check(k)
         value = problem.objective(step.beta, lam)
         if value < best or beta is None:
             best, beta = value, step.beta
-        cheap, shares = cheap_bound(step)
+        cheap, point = _cheap_bound(problem, lam, step)
         lower = max(lower, cheap)
-        stopped = not look or monitor.report(
-            k, best, lower, lam, residual=step.residual, rho=unit * step.rho
-        )
+        stopped = not look or monitor.report(k, best, lower, lam, **shown)
         if best - cheap <= promising or k >= certify_at or stopped or last:
             promising = min(promising, 0.5 * (best - cheap))
             certify_at = 2 * k
-            found = pair_bound(problem, step.beta, shares, lam=lam, wanted=best - tol)
+            found = pair_bound(problem, step.beta, point, lam=lam, wanted=best - tol)
             if bound is None or found.value > bound.value:
                 bound, lower = found, max(lower, found.value)
         if bound is not None and best - bound.value <= tol:
@@ -130,6 +125,19 @@ def run(
     assert beta is not None, "a method yields at least one step"
     assert bound is not None, "the last step is certified"
     return Solution(beta, status, k, bound.point)
+
+
+def _better_bound(problem: Problem, lam: float, step: FixedLambdaStep, known: float) -> float:
+    return max(known, _cheap_bound(problem, lam, step)[0])
+
+
+def _cheap_bound(problem: Problem, lam: float, step: FixedLambdaStep) -> tuple[float, State]:
+    """A lower bound of (B) without a Hessian, and the dual point to certify."""
+    if step.splits:
+        cut = cut_of(problem, lam, step)
+        return cut.at(lam), point_to_certify(problem, cut.point)
+    shares, _ = problem.rows.run(part_of, step.state, 0)
+    return pair_bound(problem, step.beta, shares, lam=lam, wanted=-math.inf).value, shares
 
 
 class Cut(NamedTuple):
@@ -172,11 +180,12 @@ def point_to_certify(problem: Problem, point: State) -> State:
     """
     if problem.rows.n_columns > DENSE_LIMIT:
         return point
-    return problem.rows.run(_flip_shares, point)[0]
+    return problem.rows.run(part_of, point, 1)[0]
 
 
-def _flip_shares(block: Block, point: FloatArray) -> tuple[FloatArray, tuple[()]]:
-    return point[1], ()
+def part_of(block: Block, state: Any, index: int) -> tuple[FloatArray, tuple[()]]:
+    """One of the arrays that the state of a block has."""
+    return state[index], ()
 
 
 def _dual_point(

@@ -24,7 +24,7 @@ from ..problem.problem import Problem, build_problem
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.reductions import Sum
-from .fixed_lambda import FixedLambdaStep
+from .fixed_lambda import FixedLambdaStep, part_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,11 +57,9 @@ class PaperIterate:
     @classmethod
     def of(cls, problem: Problem, lam: float, k: int, step: FixedLambdaStep) -> PaperIterate:
         """The iterate of a step; this visits the samples for ``F(x^k, y^k)``."""
-        split = not math.isnan(step.residual)
-        state = step.state if split else problem.margins(step.beta)
-        _, (value,) = problem.rows.run(_split_value, state, problem.cost.kink(lam))
-        rho = step.rho / problem.rows.n_samples if split else step.rho
-        return cls(k, lam, rho, step.residual, float(value), problem, step)
+        margins, kink = _split_margins(problem, step), problem.cost.kink(lam)
+        value = float(problem.rows.run(_split_value, margins, kink)[1][0])
+        return cls(k, lam, step.paper_rho(problem), step.residual, value, problem, step)
 
     @property
     def beta(self) -> FloatArray:
@@ -73,15 +71,13 @@ class PaperIterate:
     def mu(self) -> Any:
         """``y^k``: the split margins, one per sample."""
         problem, step = self.kept()
-        if math.isnan(self.residual):
-            return problem.rows.gather(problem.margins(step.beta))
-        return problem.rows.gather(problem.rows.run(_margins, step.state)[0])
+        return problem.rows.gather(_split_margins(problem, step))
 
     @property
     def w(self) -> Any:
         """``w^k``: the multiplier of ``Ax = y``, one per sample."""
         problem, step = self.kept()
-        if math.isnan(self.residual):
+        if not step.splits:
             raise ValueError("this method has no multiplier w: it does not split off the margins")
         return problem.rows.gather(problem.rows.run(_multiplier, step.state)[0])
 
@@ -90,6 +86,21 @@ class PaperIterate:
         if self.problem is None or self.step is None:
             raise ValueError("the vectors of this iterate were not kept: pass keep_vectors=True")
         return self.problem, self.step
+
+
+def _split_margins(problem: Problem, step: FixedLambdaStep) -> Any:
+    """μ per block; Zβ for the methods without a splitting."""
+    if step.splits:
+        return problem.rows.run(part_of, step.state, 0)[0]
+    return problem.margins(step.beta)
+
+
+def _split_value(block: Block, mu: FloatArray, kink: float) -> tuple[None, tuple[Sum]]:
+    return None, (Sum(float(block.weights @ (log_loss(mu) + flip_gain(mu, kink)))),)
+
+
+def _multiplier(block: Block, state: tuple[FloatArray, ...]) -> tuple[FloatArray, tuple[()]]:
+    return block.weights * state[1], ()
 
 
 def paper_iterates(
@@ -105,15 +116,26 @@ def averages(iterates: Iterable[PaperIterate]) -> Iterator[PaperIterate]:
     mean: FixedLambdaStep | None = None
     for count, iterate in enumerate(iterates, start=1):
         problem, step = iterate.kept()
-        if mean is None:
-            mean = step
-        else:
-            rows, share = problem.rows, 1.0 / count
-            state = rows.run(_mixed, rows.pair(mean.state, step.state), share)[0]
-            beta = mean.beta + share * (step.beta - mean.beta)
-            residual = math.sqrt(rows.run(_distance, state, beta)[1][0] * rows.n_samples)
-            mean = FixedLambdaStep(beta, state, state, step.rho, residual)
+        mean, rows, share = mean or step, problem.rows, 1.0 / count
+        state = rows.run(mix_states, rows.pair(mean.state, step.state), share)[0]
+        beta = mean.beta + share * (step.beta - mean.beta)
+        residual = math.sqrt(rows.run(_distance, state, beta)[1][0] * rows.n_samples)
+        mean = FixedLambdaStep(beta, state, state, step.rho, residual)
         yield PaperIterate.of(problem, iterate.lam, count, mean)
+
+
+def mix_states(
+    block: Block, pair: tuple[Any, Any], share: float
+) -> tuple[tuple[FloatArray, ...], tuple[()]]:
+    """One state, and ``share`` of the way to the other."""
+    one, other = pair
+    return tuple(m + share * (x - m) for m, x in zip(one, other, strict=True)), ()
+
+
+def _distance(
+    block: Block, state: tuple[FloatArray, ...], beta: FloatArray
+) -> tuple[Any, tuple[Sum]]:
+    return state, (Sum(float(block.weights @ np.square(block.margins(beta) - state[0]))),)
 
 
 def subproblem(X: Any, y: Any, lam: float, model: dict[str, Any]) -> Problem:
@@ -126,33 +148,9 @@ def subproblem(X: Any, y: Any, lam: float, model: dict[str, Any]) -> Problem:
 def plain_problem(X: Any, y: Any, model: dict[str, Any]) -> Problem:
     """The problem of the paper: one κ for all samples, no domains, no intercept by default."""
     problem = build_problem(X, y, **{"fit_intercept": False, **model})
-    if problem.cost.trust is not None or problem.domains is not None:
+    if problem.cost.flip_multiples is not None or problem.domains is not None:
         raise ValueError(
             "the paper's methods take one kappa for all samples and no categories or bounds: use "
             "drlogit.solve"
         )
     return problem
-
-
-def _split_value(block: Block, state: Any, kink: float) -> tuple[Any, tuple[Sum]]:
-    mu = state[0] if isinstance(state, tuple) else state
-    return state, (Sum(float(block.weights @ (log_loss(mu) + flip_gain(mu, kink)))),)
-
-
-def _margins(block: Block, state: tuple[FloatArray, ...]) -> tuple[FloatArray, tuple[()]]:
-    return state[0], ()
-
-
-def _multiplier(block: Block, state: tuple[FloatArray, ...]) -> tuple[FloatArray, tuple[()]]:
-    return block.weights * state[1], ()
-
-
-def _mixed(block: Block, pair: Any, share: float) -> tuple[Any, tuple[()]]:
-    mean, latest = pair
-    return tuple(m + share * (x - m) for m, x in zip(mean, latest, strict=True)), ()
-
-
-def _distance(
-    block: Block, state: tuple[FloatArray, ...], beta: FloatArray
-) -> tuple[Any, tuple[Sum]]:
-    return state, (Sum(float(block.weights @ np.square(block.margins(beta) - state[0]))),)

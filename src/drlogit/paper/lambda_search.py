@@ -34,7 +34,7 @@ from ..problem.result import Monitor, Result, Solution, Status
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from . import fixed_lambda
-from .admm import AdmmStart, BetaStep, check_penalty, first_point, in_weights
+from .admm import AdmmStart, BetaStep, first_point
 from .ball_qp import InnerSolver
 from .fixed_lambda import CHECK_EVERY, Cut, FixedLambdaStep, cut_of, next_check, point_to_certify
 from .lp_admm import lp_admm_iteration
@@ -77,7 +77,6 @@ def lambda_search(
     if lambda_search not in _SEARCHES:
         known = ", ".join(map(repr, _SEARCHES))
         raise ValueError(f"lambda_search must be one of {known}, got {lambda_search!r}")
-    check_penalty(rho, gamma)
     beta_step = BetaStep.build(problem, inner, inner_tol)
     if beta_step.quadratic.matrix is None:
         beta_step = replace(beta_step, least_tol=_LEAST_INNER_SHARE * tol)
@@ -87,8 +86,7 @@ def lambda_search(
         plain = problem.with_radius(0.0, math.inf)
         steps = lp_admm_iteration(plain, 0.0, first, beta_step, gamma=gamma)
         return fixed_lambda.run(plain, 0.0, steps, tol=tol, monitor=monitor, max_iter=max_iter)
-    rho = in_weights(problem, rho)
-    search = LambdaSearch(problem, beta_step, tol, monitor, max_iter, rho, gamma, observe)
+    search = LambdaSearch(problem, beta_step, tol, monitor, max_iter, first.rho, gamma, observe)
     _SEARCHES[lambda_search](search, first, start.lam if isinstance(start, Result) else None)
     return search.solution(lambda_search)
 
@@ -192,7 +190,7 @@ class LambdaSearch:
         return Probe(lam, upper, cut, AdmmStart(step.beta, step.state, step.rho))
 
     def _report(self, objective: float, lam: float, step: FixedLambdaStep) -> bool:
-        rho = step.rho / self.problem.rows.n_samples  # in the units that options have
+        rho = step.paper_rho(self.problem)
         return self.monitor.report(
             self.n_iter, objective, self.lower, lam, residual=step.residual, rho=rho
         )

@@ -29,22 +29,12 @@ import numpy as np
 from scipy.special import expit
 
 from ..problem.problem import Problem
-from ..problem.result import Monitor, Result, Solution
+from ..problem.result import Solution
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.reductions import Sum
 from . import fixed_lambda
-from .admm import (
-    LIPSCHITZ,
-    PROVEN_PENALTY,
-    AdmmStart,
-    BetaStep,
-    PaperStart,
-    check_penalty,
-    first_point,
-    published_inner,
-    starting_point,
-)
+from .admm import PROVEN_PENALTY, AdmmStart, BetaStep, Start, first_point, published_inner
 from .ball_qp import InnerSolver
 from .fixed_lambda import FixedLambdaStep
 from .iterates import PaperIterate, paper_iterates, subproblem
@@ -63,7 +53,7 @@ def lp_admm_steps(
     eta: float = 0.0,
     inner: str | InnerSolver = "auto",
     inner_tol: float | None = None,
-    start: PaperStart = "zeros",
+    start: Start = "zeros",
     random_state: Any = None,
     **model: Any,
 ) -> Iterator[PaperIterate]:
@@ -102,34 +92,17 @@ def lp_admm_steps(
     ------
     PaperIterate
     """
-    check_penalty(rho, gamma, eta)
     problem = subproblem(X, y, lam, model)
+    first = first_point(problem, start, rho, random_state)
     beta_step = BetaStep.build(problem, published_inner(inner, problem), inner_tol)
-    first = starting_point(problem, start, random_state, rho)
-    weight = eta * problem.rows.n_samples
-    steps = lp_admm_iteration(
-        problem, lam, first, beta_step, gamma=gamma, eta=weight, endless_growth=True
-    )
+    steps = lp_admm_iteration(problem, lam, first, beta_step, gamma=gamma, eta=eta)
     return paper_iterates(problem, lam, steps)
 
 
-def linearized_admm_steps(
-    X: Any, y: Any, *, lam: float, eta: float | None = None, gamma: float = 1.0, **options: Any
-) -> Iterator[PaperIterate]:
-    """Linearised ADMM, method (c) of Section 5.2: LP-ADMM with the term ``(η/2)‖y - y^k‖²``.
-
-    ``eta`` is None for 1 % above L_f (the released code has 0.25 with ``rho=0.1``); all other
-    parameters are those of :func:`lp_admm_steps`.
-    """
-    if eta is None:
-        eta = 1.01 * LIPSCHITZ / len(y)
-    return lp_admm_steps(X, y, lam=lam, eta=eta, gamma=gamma, **options)
-
-
 def lp_admm(
-    problem: Problem, *, lam: float, tol: float, monitor: Monitor, max_iter: int = 20_000,
-    start: Result | None = None, rho: float | None = None, gamma: float | None = None,
-    inner: str | InnerSolver = "auto", inner_tol: float | None = None, eta: float = 0.0,
+    problem: Problem, *, lam: float, start: Start = None, rho: float | None = None,
+    gamma: float | None = None, eta: float = 0.0, inner: str | InnerSolver = "auto",
+    inner_tol: float | None = None, max_iter: int = 20_000, **until: Any,
 ) -> Solution:  # fmt: skip
     """Solve (B) by LP-ADMM until the gap is within ``tol``.
 
@@ -137,22 +110,9 @@ def lp_admm(
     default and ``inner="auto"`` is the fastest solver.  The sequence converges, and averages of the
     objective at the rate 1/K, for constant ``rho`` above ``(√3+1)/(4N)`` (Theorem 4.2).
     """
-    check_penalty(rho, gamma, eta)
-    beta_step = BetaStep.build(problem, inner, inner_tol)
-    first, weight = first_point(problem, start, rho), eta * problem.rows.n_samples
-    steps = lp_admm_iteration(problem, lam, first, beta_step, gamma=gamma, eta=weight)
-    return fixed_lambda.run(
-        problem, lam, steps, tol=tol, monitor=monitor, max_iter=max_iter, warm=start is not None
-    )
-
-
-def linearized_admm(
-    problem: Problem, *, eta: float | None = None, max_iter: int = 50_000, **options: Any
-) -> Solution:
-    """Solve (B) by linearised ADMM; ``eta`` is None for 1 % above L_f."""
-    if eta is None:
-        eta = 1.01 * LIPSCHITZ / problem.rows.n_samples
-    return lp_admm(problem, eta=eta, max_iter=max_iter, **options)
+    first, beta_step = first_point(problem, start, rho), BetaStep.build(problem, inner, inner_tol)
+    steps = lp_admm_iteration(problem, lam, first, beta_step, gamma=gamma, eta=eta)
+    return fixed_lambda.run(problem, lam, steps, start, max_iter=max_iter, **until)
 
 
 def lp_admm_iteration(
@@ -163,14 +123,14 @@ def lp_admm_iteration(
     *,
     gamma: float | None = None,
     eta: float = 0.0,
-    endless_growth: bool = False,
 ) -> Iterator[FixedLambdaStep]:
-    """The iterates of Algorithm 1, without end; ``eta`` per unit of sample weight.
-
-    With ``endless_growth`` ρ grows up to :data:`LARGEST_PENALTY`, as published.
-    """
-    rows, kink = problem.rows, problem.cost.kink(lam)
-    penalty = _Penalty(first.rho, gamma, endless_growth)
+    """The iterates of Algorithm 1, without end."""
+    if gamma is not None and not (math.isfinite(gamma) and gamma >= 1.0):
+        raise ValueError(f"gamma must be finite and >= 1, or None, got {gamma!r}")
+    if not (math.isfinite(eta) and eta >= 0.0):
+        raise ValueError(f"eta must be finite and >= 0, got {eta!r}")
+    rows, kink, eta = problem.rows, problem.cost.kink(lam), eta * problem.rows.n_samples
+    penalty = _Penalty(1.0 if first.rho is None else first.rho, gamma)
     beta, residual = first.beta, math.inf
     state, (target,) = rows.run(_first_target, first.state, penalty.now)
     while True:
@@ -183,11 +143,8 @@ def lp_admm_iteration(
         target, residual, move, margins, multipliers = sums[0], *map(math.sqrt, sums[1:])
         yield FixedLambdaStep(beta, state, before, rho, residual * math.sqrt(rows.n_samples))
         # grow ρ, or balance the residuals
-        penalty.advance((residual / margins, rho * move / multipliers))
+        penalty.advance(residual / margins, rho * move / multipliers)
 
-
-#: From this ρ on, per unit of sample weight, an iteration moves no margin by more than 2e-8.
-_FROZEN_PENALTY = 1e8
 
 #: The largest ρ, per unit of sample weight: there rounding in the margins is as large as what the
 #: multipliers are known to, and nothing moves any more.
@@ -197,45 +154,37 @@ LARGEST_PENALTY = 1e12
 class _Penalty:
     """The penalty of this iteration and of the next, per unit of sample weight.
 
-    With ``gamma``: geometric growth, as in the paper; up to the largest value if the growth is
-    ``endless``, else until the iterates are frozen.  Without, and after that: relative residual
-    balancing (Wohlberg 2017), never below the proven range, by at most a factor 4 and at iterations
-    10, 20, 40, … only.  So the penalty is constant for longer and longer, as the theory for
-    constant ρ requires.
+    With ``gamma``: geometric growth, as in the paper, up to the largest value.  Without, and after
+    that: relative residual balancing (Wohlberg 2017), never below the proven range, by at most a
+    factor 4 and at iterations 10, 20, 40, … only.  So the penalty is constant for longer and
+    longer, as the theory for constant ρ requires.
     """
 
-    def __init__(self, rho: float | None, gamma: float | None, endless: bool) -> None:
-        self.now = 1.0 if rho is None else rho
-        self._gamma = gamma
-        self._largest = LARGEST_PENALTY if endless else _FROZEN_PENALTY
-        self._endless = endless
-        self._k, self._change = 0, 10
-        self.next = self._grown() if gamma is not None else self.now
+    def __init__(self, rho: float, gamma: float | None) -> None:
+        self.now = self.next = rho
+        self._gamma, self._k, self._change = gamma, 0, 10
+        self._grow()
 
-    def advance(self, residuals: tuple[float, float]) -> None:
-        """Go to the next iteration; the primal and the dual residual are those of the last."""
+    def advance(self, primal: float, dual: float) -> None:
+        """Go to the next iteration, given the relative residuals of the last."""
         self.now = self.next
         if self._gamma is not None:
-            self.next = self._grown()
-            return
+            return self._grow()
         self._k += 1
         if self._k == self._change:
             self._change *= 2
-            primal, dual = residuals
             ratio = primal / max(dual, 1e-300)
             if not 0.2 <= ratio <= 5.0:
                 factor = min(max(math.sqrt(ratio), 0.25), 4.0)
                 self.next = max(self.now * factor, 1.01 * PROVEN_PENALTY)
+        return None
 
-    def _grown(self) -> float:
-        assert self._gamma is not None
-        grown = self.now * self._gamma
-        if grown <= self._largest or self._gamma == 1.0:
-            return grown
-        if not self._endless:
-            self._gamma = None
-            return 1.0
-        return max(self.now, self._largest)
+    def _grow(self) -> None:
+        if self._gamma is None or self._gamma == 1.0:
+            return
+        self.next = self.now * self._gamma
+        if self.next > LARGEST_PENALTY:
+            self.next, self._gamma = 1.0, None
 
 
 def _first_target(

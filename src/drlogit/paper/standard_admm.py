@@ -25,20 +25,12 @@ from scipy.special import expit
 
 from ..problem.losses import log_loss
 from ..problem.problem import Problem
-from ..problem.result import Monitor, Result, Solution
-from ..rows.arrays import FloatArray
+from ..problem.result import Solution
+from ..rows.arrays import FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.reductions import Sum
 from . import fixed_lambda
-from .admm import (
-    AdmmStart,
-    BetaStep,
-    PaperStart,
-    check_penalty,
-    first_point,
-    published_inner,
-    starting_point,
-)
+from .admm import AdmmStart, BetaStep, Start, first_point, published_inner
 from .ball_qp import InnerSolver
 from .fixed_lambda import FixedLambdaStep
 from .iterates import PaperIterate, paper_iterates, subproblem
@@ -57,7 +49,7 @@ def standard_admm_steps(
     sigma: float = 1.0,
     inner: str | InnerSolver = "auto",
     inner_tol: float | None = None,
-    start: PaperStart = "zeros",
+    start: Start = "zeros",
     random_state: Any = None,
     **model: Any,
 ) -> Iterator[PaperIterate]:
@@ -66,44 +58,34 @@ def standard_admm_steps(
     ``sigma`` is the length σ of the multipliers' step; all other parameters are those of
     :func:`~drlogit.paper.lp_admm_steps`.  Iterates have the multiplier ``w = -u``.
     """
-    check_penalty(rho)
-    check_sigma(sigma)
     problem = subproblem(X, y, lam, model)
+    first = first_point(problem, start, rho, random_state)
     beta_step = BetaStep.build(problem, published_inner(inner, problem), inner_tol)
-    first = starting_point(problem, start, random_state, rho)
     steps = standard_admm_iteration(problem, lam, first, beta_step, sigma=sigma)
     return paper_iterates(problem, lam, steps)
 
 
 def standard_admm(
-    problem: Problem, *, lam: float, tol: float, monitor: Monitor, max_iter: int = 50_000,
-    start: Result | None = None, rho: float | None = None, sigma: float = 1.0,
-    inner: str | InnerSolver = "auto", inner_tol: float | None = None,
+    problem: Problem, *, lam: float, start: Start = None, rho: float | None = None,
+    sigma: float = 1.0, inner: str | InnerSolver = "auto", inner_tol: float | None = None,
+    max_iter: int = 50_000, **until: Any,
 ) -> Solution:  # fmt: skip
     """Solve (B) by standard ADMM until the gap is within ``tol``; ``rho`` is None for 1/N."""
-    check_penalty(rho)
-    check_sigma(sigma)
     first, beta_step = first_point(problem, start, rho), BetaStep.build(problem, inner, inner_tol)
     steps = standard_admm_iteration(problem, lam, first, beta_step, sigma=sigma)
-    return fixed_lambda.run(
-        problem, lam, steps, tol=tol, monitor=monitor, max_iter=max_iter, warm=start is not None
-    )
-
-
-def check_sigma(sigma: float) -> None:
-    """``ValueError`` for a step of the multipliers that does not converge."""
-    if not 0.0 < sigma < 0.5 * (1.0 + math.sqrt(5.0)):
-        raise ValueError(f"sigma must be between 0 and 1.618, got {sigma!r}")
+    return fixed_lambda.run(problem, lam, steps, start, max_iter=max_iter, **until)
 
 
 def standard_admm_iteration(
     problem: Problem, lam: float, first: AdmmStart, beta_step: BetaStep, *, sigma: float = 1.0
 ) -> Iterator[FixedLambdaStep]:
     """The iterates of Algorithm 3, without end."""
+    if not 0.0 < sigma < 0.5 * (1.0 + math.sqrt(5.0)):
+        raise ValueError(f"sigma must be between 0 and 1.618, got {sigma!r}")
     rows, kink = problem.rows, problem.cost.kink(lam)
     rho = 1.0 if first.rho is None else first.rho
     beta, residual = first.beta, math.inf
-    state, (target,) = rows.run(_first_state, first.state, rho, kink)
+    state, (target,) = rows.run(_first_state, first.state, rho)
     while True:
         # x-step: the inner problem (C)
         beta = beta_step(target, lam, beta, residual)
@@ -115,7 +97,7 @@ def standard_admm_iteration(
 
 
 def _first_state(
-    block: Block, state: tuple[FloatArray, FloatArray], rho: float, kink: float
+    block: Block, state: tuple[FloatArray, FloatArray], rho: float
 ) -> tuple[Any, tuple[Sum]]:
     y, p = state
     q = np.clip(expit(-y) - p, 0.0, 1.0)
@@ -154,40 +136,31 @@ def semismooth_newton(
     and a step is halved for the samples where it does not lower φ.
     """
 
-    def value(y: FloatArray, i: Any) -> FloatArray:
-        total = log_loss(y) + p[i] * y + (0.5 * rho) * np.square(y - u[i])
-        if math.isfinite(kink):
-            t = rho * (y - kink) + q[i]  # ρ times the point of the envelope
-            inside = np.clip(t, 0.0, 1.0)
-            total += inside * (t - 0.5 * inside) / rho
-        return np.asarray(total)
+    def value(y: FloatArray, i: IndexArray) -> FloatArray:
+        t = rho * (y - kink) + q[i]  # ρ times the point of the envelope
+        inside = np.clip(t, 0.0, 1.0)
+        envelope = inside * (t - 0.5 * inside) / rho if math.isfinite(kink) else 0.0
+        return log_loss(y) + p[i] * y + (0.5 * rho) * np.square(y - u[i]) + envelope
 
-    y = y.copy()
-    active: Any = slice(None)
+    y, active = y.copy(), np.arange(y.size)
     for _ in range(_NEWTON_STEPS):
         x = y[active]
-        s = expit(-x)
-        gradient = p[active] - s + rho * (x - u[active])
-        hessian = s * (1.0 - s) + rho
-        if math.isfinite(kink):
-            t = rho * (x - kink) + q[active]
-            gradient += np.clip(t, 0.0, 1.0)
-            hessian += rho * ((t > 0.0) & (t < 1.0))
+        s, t = expit(-x), rho * (x - kink) + q[active]
+        gradient = p[active] - s + rho * (x - u[active]) + np.clip(t, 0.0, 1.0)
+        hessian = s * (1.0 - s) + rho * (1.0 + ((t > 0.0) & (t < 1.0)))
         large = np.abs(gradient) > _NEWTON_TOL * (1.0 + rho * np.abs(x))
         if not large.any():
             break
-        indices = np.arange(y.size)[active][large]
-        x, gradient = x[large], gradient[large]
+        active, x, gradient = active[large], x[large], gradient[large]
         step = -gradient / hessian[large]
-        reference, slope = value(x, indices), 1e-4 * gradient * step
+        reference, slope = value(x, active), 1e-4 * gradient * step
         length = np.ones_like(x)
         for _ in range(30):
             # What rounding hides counts as a decrease.
             hidden = 1e-15 * (1.0 + np.abs(reference))
-            rises = value(x + length * step, indices) > reference + length * slope + hidden
+            rises = value(x + length * step, active) > reference + length * slope + hidden
             if not rises.any():
                 break
             length[rises] *= 0.5
-        y[indices] = x + length * step
-        active = indices
+        y[active] = x + length * step
     return y

@@ -2,5 +2,5 @@ from ..rows.arrays import FloatArray
 
 def log_loss_sum(u: FloatArray, w: FloatArray) -> float: ...
 def flip_sums(
-    u: FloatArray, w: FloatArray, kinks: FloatArray, trust: FloatArray | None
+    u: FloatArray, w: FloatArray, kinks: FloatArray, flip_multiples: FloatArray | None
 ) -> tuple[float, float]: ...

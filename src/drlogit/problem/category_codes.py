@@ -1,4 +1,4 @@
-"""Which category a sample has in each group of one-hot columns."""
+"""The category of each sample in each group of one-hot columns."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ._moves import codes_of_dense, codes_of_sparse
 
 
 class CategoryCodes(NamedTuple):
-    """Samples by groups.
+    """Categories as arrays of samples by groups.
 
-    ``now`` holds the column of the category, -1 for none; ``wrong`` the first column per sample
-    that has something else than one 1 in its group, -1 for none.
+    ``now`` is the column of the category, -1 for none.  ``wrong`` is the first column of a sample
+    whose group holds anything but zeros and a single 1; -1 if there is no such column.
     """
 
     now: NDArray[np.int32]
@@ -26,7 +26,7 @@ class CategoryCodes(NamedTuple):
 
 
 def codes_of(block: Block, groups: tuple[IndexArray, ...]) -> NDArray[np.int32]:
-    """The categories of a block's samples; each group is read once, and kept with the block."""
+    """The categories of a block's samples; each group is read once and cached with the block."""
     kept = block.kept.setdefault("codes", {})
     new = tuple(group for group in groups if group.tobytes() not in kept)
     if new:

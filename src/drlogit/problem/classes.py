@@ -3,14 +3,14 @@
     minimise over B, b, λ    ελ + Σ w_i [ lse(s_i) + max_k ( -s_ik - κ(y_i, k) λ ) ]
     subject to               ‖(B_j - B_k) / c‖_* ≤ λ  for every two classes,   s_i = B x_i + b
 
-``κ(y, k) ≥ 0`` is what it costs to turn the label y into k, ``κ(y, y) = 0``; it may be infinite,
-and needs neither symmetry nor a triangle inequality, as a plan moves every sample once.  Or each
-sample has a cost of its own, whatever its label becomes.  With two
-classes this is (P) with ``β = B_2 - B_1``.  Only differences between classes count; a model is
-returned with rows that sum to zero.
+``κ(y, k) ≥ 0`` is the cost of turning the label y into k, and ``κ(y, y) = 0``.  It may be infinite.
+It needs neither symmetry nor the triangle inequality, because a transport plan moves each sample
+once.  Alternatively, each sample has one cost for all other labels.  With two classes this is (P)
+with ``β = B_2 - B_1``.  Only differences between classes matter; the rows of a returned model sum
+to zero.
 
-Categories and bounds are taken as numbers (:attr:`drlogit.problem.problem.Problem.as_numbers`):
-their adversary can do more, so the worst case is an upper bound.
+Categories and bounds are treated as numbers (:attr:`drlogit.problem.problem.Problem.as_numbers`).
+That adversary is stronger, so the worst case is an upper bound.
 """
 
 from __future__ import annotations
@@ -34,17 +34,16 @@ from .robust_loss import RobustLoss
 #: Scores (one column per class) and labels (positions among the classes) of a block's samples.
 Scored: TypeAlias = tuple[FloatArray, IndexArray]
 
-#: Weights of samples, what they gain by each label, and what that costs.
+#: Weights of samples, and the gain and the cost of each label for each of them.
 Changing: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ClassProblem(PosedProblem):
-    """One instance of the problem.  Coefficients travel as (K, columns), the intercepts last.
+    """One instance of the problem.  Coefficients have the shape (K, columns), intercepts last.
 
-    ``rows`` carry no labels (all +1); ``codes`` are the labels as positions among ``classes``, a
-    state of the rows.  ``as_given`` says whether features are numbers by nature; if not, the ball
-    is larger than that of categories and bounds.
+    The labels in ``rows`` are all +1.  ``codes`` is a state of the rows that holds the labels as
+    positions in ``classes``.  ``as_given`` is false if categories or bounds are treated as numbers.
     """
 
     codes: State
@@ -62,24 +61,24 @@ class ClassProblem(PosedProblem):
 
     @cached_property
     def flip_costs(self) -> FloatArray:
-        """The finite costs of other labels; of samples, the unit and the largest."""
+        """The finite label costs; if samples differ, their unit and their largest cost."""
         found = self.label_costs.matrix[~np.eye(self.n_classes, dtype=bool)]
-        if self.cost.trust is not None:
+        if self.cost.flip_multiples is not None:
             found = np.array([self.kappa, self.dearest_flip])
         return np.asarray(found[np.isfinite(found)])
 
     @property
     def least_flip_cost(self) -> float:
-        """The least of them that is positive, infinite if there is none."""
+        """The least positive label cost, infinite if there is none."""
         return float(self.flip_costs[self.flip_costs > 0.0].min(initial=np.inf))
 
     @property
     def flips(self) -> bool:
-        """Whether any label can become another."""
+        """Whether any label can change."""
         return self.epsilon > 0.0 and self.flip_costs.size > 0
 
     def split(self, coefficients: FloatArray) -> tuple[FloatArray, Any]:
-        """``(B, b)``, rows that sum to zero, for the features as they were given."""
+        """``(B, b)`` of the original features, with rows that sum to zero."""
         centred = coefficients - coefficients.mean(axis=0)
         given = np.stack([self.moved(row, -1.0) for row in centred])
         if not self.fit_intercept:
@@ -104,7 +103,7 @@ class ClassProblem(PosedProblem):
         return self.rows.run(_scores, self.codes, coefficients)[0]
 
     def robust_loss(self, coefficients: FloatArray, floor: float = 0.0) -> RobustLoss:
-        """The objective of a model as a function of λ, of at least ``floor``."""
+        """The objective of a model as a function of λ ≥ ``floor``."""
         least, scored = max(self.least_lambda(coefficients), floor), self.scores(coefficients)
         changing, (loss,) = self.rows.run(_changing, scored, self.label_costs, least)
         return RobustLoss(self.rows, least, float(loss), _worst_labels, changing)
@@ -119,7 +118,7 @@ def pose_classes(
     kappa: Any,
     **model: Any,
 ) -> ClassProblem:
-    """The problem on the rows that ``make_rows(intercept=…)`` gives, labels all +1."""
+    """Pose the problem on the rows of ``make_rows(intercept=…)``, whose labels are all +1."""
     kappa = flip_costs(kappa, classes, codes)
     by_sample = np.ndim(kappa) == 1
     given = pose_problem(
@@ -131,8 +130,8 @@ def pose_classes(
     )
     if given.matrix is not None:
         raise ValueError(
-            f"feature_costs as a matrix is for two classes, got {classes.size}: state one cost for "
-            "each feature"
+            f"a matrix of feature_costs needs two classes, got {classes.size}: pass one cost for "
+            "each feature instead"
         )
     plain = given.as_numbers
     cost = plain.cost if by_sample else replace(plain.cost, kappa=kappa)
@@ -150,9 +149,9 @@ def _scores(block: Block, codes: FloatArray, coefficients: FloatArray) -> tuple[
 def _changing(
     block: Block, scored: Scored, costs: LabelCosts, least: float
 ) -> tuple[Changing, tuple[Sum]]:
-    """Samples that gain by some label at the least λ, and the loss with the labels as they are.
+    """The samples that gain from another label at the least λ, and the loss without changes.
 
-    A label that stays at the least λ stays at others.
+    A label that does not pay at the least λ does not pay at a larger one.
     """
     scores, codes = scored
     ahead = scores - np.take_along_axis(scores, codes[:, None], axis=1)

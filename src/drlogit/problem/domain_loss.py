@@ -9,8 +9,8 @@ maximum of lines in λ, so with the edges e of all samples' envelopes, their rat
 
     F(λ) = ελ + Σ w_i h(u_i) + Σ_e w_e cost_e (rate_e - λ)_+ .
 
-Where a label flips at no cost (κ = 0), the envelope begins at the worse label, and ``(u_i)_+`` is
-gained at every λ.
+If a label flips at no cost (κ = 0), the envelope begins at the worse label, which adds ``(u_i)_+``
+at every λ.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .robust_loss import RobustLoss
 from .transport import TransportCost
 from .worst_moves import Weighed, envelopes
 
-#: Rates of a block's edges, what each costs in all, and what flips at no cost gain.
+#: Rates of a block's edges, the total cost of each, and the gain of flips at no cost.
 Edges: TypeAlias = tuple[FloatArray, FloatArray, float]
 
 
@@ -38,7 +38,7 @@ def domain_loss(
 ) -> RobustLoss:
     """The worst-case loss of a model on samples with domains, at λ of at least ``floor``.
 
-    Edges with lower rates are not listed.
+    Edges with lower rates are left out.
     """
     if cost.domains is None:
         raise ValueError("the features have no domains")

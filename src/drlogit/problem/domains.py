@@ -1,21 +1,21 @@
 """Features with domains: categories, and numbers between bounds.
 
-The transport norm alone lets a one-hot column become 0.37 and a share of 0.9 become 1.4.  With
-domains the adversary keeps to what a table can hold, and moving a sample costs
+With a transport norm alone the adversary could turn a one-hot column into 0.37 and a share of 0.9
+into 1.4.  With domains it moves samples only to rows that a table can hold, at the cost
 
     ‖c (x_U - x'_U)‖  +  Σ_{j∈B} c_j |x_j - x'_j|  +  Σ_g c_g [category of g changes]  +  κ [y ≠ y']
 
-with U the features without a domain, B those between two bounds, and g the *groups*: one-hot
-columns of which each sample has one 1, or none.  "None" is a category like the others if the group
-says so or, in a fit, if it occurs in the data.  The fit remembers it, so that an audit of other
-rows has the same categories.  The levels of an *ordered* group lie on a line, and a change costs
-``c_g`` times the distance between its two levels.
+Here U are the features without a domain and B the features between two bounds.  The *groups* g are
+sets of one-hot columns; a sample has a 1 in at most one column of a group.  A sample without a 1
+has the category "none" if the group declares it or, in a fit, if it occurs in the data.  The fit
+stores this, so that an audit of other rows uses the same categories.  The levels of an *ordered*
+group lie on a line, and a change costs ``c_g`` times the distance between its two levels.
 
-For a linear model a sample's move is made of *items*: for each group the change to the category
-that lowers its margin most, for each bounded feature the move to the end that does.  An item has
-a gain (what the margin loses) and a cost.  An ordered group has an item for each of its levels.
-Bounds on one side only are no domain: one of the two labels always finds the open side adverse
-(``docs/adversary.md``).
+For a linear model the best move of a sample consists of *items*.  An unordered group has one item,
+the change to the category that lowers the margin most.  An ordered group has one item for each
+level.  A bounded feature has two, the moves to its ends.  An item has a gain (the loss of margin)
+and a cost.  A feature with a bound on one side only has no domain, because one of the two labels
+always gains by moving to the open side (``docs/adversary.md``).
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from ..rows.reductions import Max
 
 
 class ItemTable(NamedTuple):
-    """What a block keeps of its samples for their items.
+    """The data of a block's samples from which their items follow.
 
-    ``now`` holds the column of the category that a sample has in each group, -1 for none;
-    ``values`` its bounded features; ``levels`` its level in each ordered group, counted through all
-    ordered groups, -1 for none.
+    ``now`` is the column of the sample's category in each group, -1 for none.  ``values`` are its
+    bounded features.  ``levels`` is its level in each ordered group, -1 for none; levels are
+    numbered across all ordered groups.
     """
 
     now: NDArray[np.int32]
@@ -54,12 +54,12 @@ class ItemTable(NamedTuple):
 
 
 class ItemMoves(NamedTuple):
-    """What sets of items change, one set for each piece.
+    """The effect of a set of items for each piece.
 
-    ``changed`` are unordered groups: the piece, the group and the column that is left (-1: none).
-    ``stepped`` are ordered groups: the piece, the column that is left and the one that is reached.
-    ``shifted`` are bounded features: the piece, the column and by how much it changes.  ``cost`` is
-    what each piece costs.
+    ``changed`` lists the unordered groups that change: the piece, the group and the column that
+    the sample leaves (-1 for none).  ``stepped`` lists the ordered groups: the piece, the column it
+    leaves and the column it reaches.  ``shifted`` lists the bounded features: the piece, the column
+    and the change.  ``cost`` is the cost of each piece.
     """
 
     changed: tuple[IndexArray, IndexArray, NDArray[np.int32]]
@@ -70,29 +70,29 @@ class ItemMoves(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Domains:
-    """Categories and bounds that the adversary can use, checked against the data.
+    """The categories and bounds that restrict the adversary, checked against the data.
 
     Attributes
     ----------
     groups : tuple of index arrays
         The columns of each group whose category can change; ordered groups come last.
     group_costs : array
-        What a change costs, for each group; in ordered groups, by one unit of distance.
+        The cost of a change of each group; of an ordered group, per unit of distance.
     with_none : bool array
         Whether "none of these columns" is a category of the group.
     bounded : index array
         The columns of features between two bounds.
     lower, upper, bounded_costs : arrays
-        Their bounds, and what a move of one unit costs.
+        Their bounds, and the cost of a move by one unit.
     held : tuple of index arrays
-        Groups that cannot change and have a 1 in every row: their columns add up to the constant.
+        Groups that cannot change and have a 1 in every row; their columns add up to a constant.
     constant, constant_values : arrays
         Columns that hold one value throughout.
     given_ends : pair of arrays, optional
-        The bounds of the features as they were given, where these are of shifted ones.
+        The bounds of the original features, if ``lower`` and ``upper`` are for shifted ones.
     positions : tuple of arrays
-        Where the levels of each ordered group lie on its line; NaN for a level off the line, which
-        is at distance 1 from every other.
+        The positions of each ordered group's levels on its line.  NaN marks a level off the line,
+        at distance 1 from every other level.
     """
 
     groups: tuple[IndexArray, ...]
@@ -128,12 +128,12 @@ class Domains:
 
     @cached_property
     def level_costs(self) -> tuple[FloatArray, ...]:
-        """For each ordered group, what it costs to go from each level to each."""
+        """For each ordered group, the matrix of costs between its levels."""
         costs = self.group_costs[self.n_unordered :]
         return tuple(c * distances(at) for c, at in zip(costs, self.positions, strict=True))
 
     def item_moves(self, table: ItemTable, own: IndexArray, items: BoolArray) -> ItemMoves:
-        """What the ``items`` of each piece, a sample ``own`` moved, change and cost."""
+        """The effect and the cost of the ``items`` of each piece; ``own`` is its sample."""
         n, ordered = self.n_unordered, self.level_columns.size
         piece, group = np.nonzero(items[:, :n])
         cost = items[:, :n] @ self.group_costs[:n]
@@ -166,7 +166,7 @@ class Domains:
 
     @cached_property
     def column_costs(self) -> FloatArray:
-        """What each of them costs to move, or its group to change (by one unit of distance)."""
+        """The cost of each of these columns: of a unit move, or of a change of its group."""
         sizes = [group.size for group in self.groups]
         return np.concatenate([np.repeat(self.group_costs, sizes), self.bounded_costs])
 
@@ -190,7 +190,7 @@ class Domains:
         )
 
     def without(self, columns: IndexArray) -> Domains | None:
-        """The same where these columns cannot move; None if then nothing has a domain."""
+        """The domains if these columns cannot move; None if no domain is left."""
         kept = np.array([not np.isin(group, columns).any() for group in self.groups], dtype=bool)
         stay = ~np.isin(self.bounded, columns)
         if not kept.any() and not stay.any():
@@ -209,7 +209,7 @@ class Domains:
         )
 
     def stated(self, costs: FloatArray) -> dict[str, Any]:
-        """The domains as a :class:`~drlogit.problem.transport.Ball` has them; sets their costs."""
+        """The fields of a :class:`~drlogit.problem.transport.Ball`; sets ``costs`` of columns."""
         costs[self.columns] = self.column_costs
         ends = np.full(costs.size, -np.inf), np.full(costs.size, np.inf)
         for end, values in zip(ends, self.given_ends or (self.lower, self.upper), strict=True):
@@ -222,7 +222,7 @@ class Domains:
         }  # fmt: skip
 
     def with_none_stated(self, groups: Iterable[Any]) -> list[Any]:
-        """The groups as they were given, with None in those of which "none" is a category."""
+        """The groups as the user gave them, with None added where "none" is a category."""
         complete = {tuple(group) for group in self.held}
         complete |= {tuple(self.groups[g]) for g in np.flatnonzero(~self.with_none)}
         return [
@@ -239,7 +239,7 @@ class Domains:
 
     @property
     def largest_cost(self) -> float:
-        """No move of a sample within its domains costs more."""
+        """An upper bound on the cost of any move within the domains."""
         changes = self.group_costs[: self.n_unordered].sum()
         steps = sum(costs.max() for costs in self.level_costs)
         return float(changes + steps + self.bounded_costs @ self.widths)
@@ -270,7 +270,7 @@ def _table(block: Block, _: None, domains: Domains) -> tuple[ItemTable, tuple[()
 
 
 def items_of(block: Block, domains: Domains) -> ItemTable:
-    """What a block keeps of its samples: made once."""
+    """The :class:`ItemTable` of a block, computed once and cached with the block."""
     from .category_codes import codes_of  # compiled: imported only when needed
 
     kept = block.kept.get("items")
@@ -286,7 +286,7 @@ def items_of(block: Block, domains: Domains) -> ItemTable:
 
 
 def distances(positions: FloatArray) -> FloatArray:
-    """Between the levels of an ordered group; those off the line, NaN, are at 1 from all others."""
+    """Distances between the levels of an ordered group; a NaN position is at 1 from all others."""
     apart = np.abs(positions[:, None] - positions)
     apart[np.isnan(apart)] = 1.0
     np.fill_diagonal(apart, 0.0)
@@ -294,9 +294,9 @@ def distances(positions: FloatArray) -> FloatArray:
 
 
 def least_move(change: FloatArray, positions: FloatArray | None) -> float:
-    """What it takes at least, at cost 1, to change the shares of a category's levels by ``change``.
+    """A lower bound on the cost of changing the shares of a category's levels, at unit cost.
 
-    What a change adds or takes in all comes from rows, or goes to rows, that have no level.
+    If the entries of ``change`` do not sum to zero, the difference comes from rows without a level.
     """
     shares = float(max(-change[change < 0.0].sum(), change[change > 0.0].sum()))
     if positions is None:
@@ -330,14 +330,13 @@ def dense_columns(X: Matrix, columns: IndexArray) -> FloatArray:
 
 
 class Declared(NamedTuple):
-    """Domains as they are stated, before any data are seen; bounds have one entry per feature.
+    """Domains as the user declares them, before any data are seen; one bound per feature.
 
-    ``with_none`` says for each group whether "none of these columns" is one of its categories, and
-    ``positions`` where the levels of an ordered group lie, None for other groups.
-    ``rows_add_none``: "none" is a category, too, if it occurs in the rows.  An ordered group has no
-    such category: a row without a level is then an error; else it keeps that value.
-    ``rows_within``: rows beyond the bounds are an error; else such a row can only move back towards
-    its bounds.
+    ``with_none`` says for each group whether "none of these columns" is a category.  ``positions``
+    are those of an ordered group's levels, None for other groups.  If ``rows_add_none`` is true,
+    "none" also becomes a category where it occurs in the rows, and a row without a level of an
+    ordered group is an error; otherwise such a row keeps its value.  If ``rows_within`` is true, a
+    row beyond the bounds is an error; otherwise it can only move back towards them.
     """
 
     groups: tuple[IndexArray, ...]
@@ -352,11 +351,10 @@ class Declared(NamedTuple):
 def check_domains(
     categories: Any, bounds: Any, n_features: int, names: Sequence[Any] | None = None
 ) -> Declared:
-    """Positions of the groups' columns, and bounds for every feature.
+    """Check ``categories`` and ``bounds``; columns may be given by position or by name.
 
-    ``categories`` may name columns by position or, if there are ``names``, by name; None in a group
-    stands for the category "none of these columns".  A group is ordered if it is a dict of columns
-    to their places on a line, None for a level off the line.
+    None in a group stands for the category "none of these columns".  A dict is an ordered group: it
+    maps columns to positions on a line, or to None for a level off the line.
     """
     stated = [*_listed(() if categories is None else categories)]
     positions = tuple(_places(each) if isinstance(each, Mapping) else None for each in stated)
@@ -381,7 +379,7 @@ def check_domains(
 
 
 def _places(group: Mapping[Any, Any]) -> FloatArray:
-    """The places of an ordered group's levels: distinct numbers, NaN for None."""
+    """The positions of an ordered group's levels: distinct numbers, NaN for None."""
     places = as_numbers([np.nan if at is None else at for at in group.values()], "categories")
     on_line = places[~np.isnan(places)]
     if None in group or np.unique(on_line).size < on_line.size or np.isinf(on_line).any():
@@ -450,18 +448,18 @@ def _shown(column: Any, names: Sequence[Any] | None) -> str:
 def domains_of(
     declared: Declared, costs: FloatArray, rows: Rows, names: Sequence[Any] | None = None
 ) -> tuple[Domains | None, FloatArray]:
-    """Declared domains checked against the data, and the costs of the features outside them.
+    """Check declared domains against the data; return them with the costs of all features.
 
-    Features that their domain holds in place (infinite cost, one value only) become immovable.
-    None if no domain lets anything move.
+    A feature that cannot leave its value (infinite cost, or equal bounds) gets an infinite cost.
+    The domains are None if nothing can move within them.
     """
     bounded = np.flatnonzero(np.isfinite(declared.lower) & np.isfinite(declared.upper))
     occurs = rows.run(_check_rows, rows.offsets, declared, names)[1][0] > 0.0
     ordered = np.array([at is not None for at in declared.positions], dtype=bool)
     for g in np.flatnonzero(ordered & declared.rows_add_none & occurs)[:1]:
         raise ValueError(
-            "every row must have a 1 in one column of an ordered group, got a row without in the "
-            f"group of {_shown(declared.groups[g][0], names)}"
+            "every row must have a 1 in one column of an ordered group, got a row without one in "
+            f"the group of {_shown(declared.groups[g][0], names)}"
         )
     with_none = declared.with_none | (declared.rows_add_none & occurs)
     costs = costs.copy()
@@ -511,7 +509,7 @@ def _check_rows(
 ) -> tuple[None, tuple[Max]]:
     """Whether "none" occurs in each group; ``ValueError`` for a row outside its domain.
 
-    Samples without weight are checked, but do not say what there is.
+    Samples of weight zero are checked, but do not make "none" a category.
     """
     from .category_codes import category_codes  # compiled: imported only when needed
 

@@ -2,8 +2,8 @@
 
 A *piece* of a sample is the sample with some of its items moved and perhaps its label flipped
 (:mod:`drlogit.problem.domains`): categories changed to the worst one, bounded features at one of
-their ends.  The masses of a sample's pieces add up to its weight, so only those of pieces that are
-not the sample itself are kept.
+their ends.  The masses of a sample's pieces add up to its weight, so the mass of the unchanged
+sample is not stored.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ class Moves:
     Attributes
     ----------
     sample : int array
-        Whose piece it is.
+        The sample of each piece.
     flipped : bool array
-        Whether its label is not the sample's own.
+        Whether the label of the piece is flipped.
     items : uint8 array of shape (n_pieces, n_bytes)
-        A bit for each item, as ``numpy.packbits`` packs them: for each unordered group that can
+        A bit for each item, packed by ``numpy.packbits``: for each unordered group that can
         change, whether it does; then for each level of the ordered groups that can change, whether
-        the sample goes there; then for each bounded feature that can move, whether it goes to its
-        lower end, and whether it goes to its upper end.
+        the sample moves there; then for each bounded feature that can move, whether it moves to its
+        lower end, and whether it moves to its upper end.
     share : float array
-        The share of the sample's weight.
+        The piece's share of the sample's weight.
     s : float array
-        Its dual probability.
+        The dual probability of the piece.
     """
 
     sample: NDArray[np.int64]
@@ -47,7 +47,7 @@ class Moves:
 
     @property
     def arrays(self) -> tuple[NDArray[Any], ...]:
-        """All of it, in the order of the attributes."""
+        """All arrays, in the order of the attributes."""
         return self.sample, self.flipped, self.items, self.share, self.s
 
     def picked(self, which: Any) -> Moves:
@@ -77,8 +77,8 @@ class DualPoint:
     flip_share
         ``a_i`` in [0, 1]: the share of sample i whose label the worst case flips.
     moves
-        With categories or bounds, the shares of samples that the worst case moves, and where to;
-        ``s`` is then that of what stays as it is.  None otherwise.
+        With categories or bounds, the moved shares of the samples; ``s`` then belongs to the
+        unmoved share.  None otherwise.
     """
 
     s: FloatArray
@@ -102,13 +102,13 @@ class ClassDualPoint:
     Attributes
     ----------
     probabilities : array of shape (n_samples, n_classes)
-        p; the bound is ``Σ w_i H(p_i)``.  At the optimum, those that the model predicts.
+        p; the bound is ``Σ w_i H(p_i)``.  At the optimum, the model's predicted probabilities.
     labels : array of shape (n_samples, n_classes)
-        a: the shares of each sample that the worst case gives these labels.
+        a: the share of each sample to which the worst case gives each label.
     codes : array of shape (n_samples,)
         The labels as positions among the classes.
     flow : array of shape (n_pairs, n_features) or None
-        What is carried from class to class, a row for each pair (k, j < k); None with ℓ1 transport.
+        The flow between classes, a row for each pair (k, j < k); None with ℓ1 transport.
     """
 
     probabilities: FloatArray

@@ -1,12 +1,13 @@
-"""What it costs to flip a label: one κ, one for each class, or one for each sample.
+"""The cost κ of flipping a label: one number, one for each class, or one for each sample.
 
-A recorded fraud is certain, a recorded non-fraud may be one that nobody noticed; a label that an
-expert has reviewed is beyond doubt (κ = ∞), one that is a guess is unknown (κ = 0).  By class, κ
-belongs to the label *as recorded*.
+Costs by class express which labels to flip_multiples.  A recorded fraud is certain, but a recorded
+non-fraud may be a fraud that nobody noticed.  A label that an expert has reviewed cannot flip
+(κ = ∞); a guessed label flips at no cost (κ = 0).  A cost by class belongs to the label *as
+recorded*.
 
-Rows carry κ as multiples of a unit, the κ of the problem (``Block.trust``), so that a search over
-κ multiplies one number.  The unit is a power of two, which multiplies exactly, near the least
-positive κ: no more than about ``ε / unit`` of the labels can flip.
+If κ differs between samples, the rows hold multiples of one unit (``Block.flip_multiples``), and
+the κ of the problem is that unit.  A search over κ then changes one number.  The unit is a power
+of two, so that multiplying by it is exact, and it is close to the least positive κ.
 """
 
 from __future__ import annotations
@@ -26,32 +27,32 @@ from ..rows.interface import Rows, State
 from ..rows.reductions import Max, Min
 from .parameters import check_kappa
 
-#: Where κ is one for each sample, of which nothing is kept.
+#: Stands for costs that differ between samples; a model does not keep the costs themselves.
 BY_SAMPLE: Final = "by sample"
 
-#: Solvers leave flips out that cost more than this times ε.  No such flip pays from ``λ = u/κ`` on:
-#: without them the objective is too small by ``ε u/κ`` at most, 1e-15 of a margin u.  Certificates
-#: count every flip at its own κ.
+#: Solvers ignore flips that cost more than this times ε.  Such a flip does not pay at any
+#: λ > u/κ, so ignoring it lowers the objective by at most ``ε u/κ``, 1e-15 of the margin u.
+#: Certificates count every flip at its own κ.
 _OUT_OF_REACH = 2.0**50
 
-#: How the multiples of a problem's κ are stated: not at all, as a matrix whose rows are the two
-#: observed labels, or sample by sample.
-Trust: TypeAlias = FloatArray | str | None
+#: How the multiples of κ are known: None if all are one, a matrix with a row for each of the two
+#: observed labels, or ``BY_SAMPLE``.
+FlipMultiples: TypeAlias = FloatArray | str | None
 
 
-#: κ in a user's terms: a number, by label, ``"by sample"``, or with several classes a matrix.
+#: κ as users state it: a number, a dict by label, ``"by sample"``, or a matrix (several classes).
 StatedKappa: TypeAlias = float | dict[Any, float] | str | FloatArray
 
 
 @dataclass(frozen=True)
 class CostsByShare:
-    """κ at which a budget of ε alone flips these shares of classes, each by itself."""
+    """Costs at which the whole budget ε flips a given share of a class; one share per class."""
 
     epsilon: float
     shares: Mapping[Any, float]
 
     def costs(self, classes: NDArray[Any], weights: FloatArray) -> dict[Any, float]:
-        """κ by label, where the classes have these weights in all."""
+        """κ by label, given the total weight of each class."""
         given = dict(zip(classes.tolist(), (weights / weights.sum()).tolist(), strict=True))
         return {
             label: self.epsilon / (share * given.get(label, 1.0)) if share > 0.0 else math.inf
@@ -69,17 +70,17 @@ def is_stated_singly(kappa: Any) -> bool:
 def flip_costs(
     kappa: Any, classes: NDArray[Any], codes: Any, weights: FloatArray | None = None
 ) -> Any:
-    """κ as one number, as a matrix, or as an array with one for each sample.
+    """Turn a user's ``kappa`` into a number, a matrix, or an array with one cost per sample.
 
-    ``kappa`` is a number, a dict of labels to numbers, one number for each sample, or a matrix
-    whose rows are observed labels, or :class:`CostsByShare`; ``codes`` are the labels as positions
-    among the ``classes``.
+    Users may pass a number, a dict of labels to numbers, an array with one number per sample, a
+    matrix with a row for each observed label, or :class:`CostsByShare`.  ``codes`` are the labels
+    as positions in ``classes``.
     """
     if isinstance(kappa, CostsByShare):
         if codes is None or is_dask(codes):
             raise ValueError(
-                "shares of classes that may be wrong are for labels in memory and an estimator's "
-                "fit; state kappa as numbers"
+                "shares of wrong labels by class need labels in memory and an estimator's fit; "
+                "pass kappa as numbers instead"
             )
         totals = np.bincount(codes, weights, minlength=classes.size).astype(np.float64)
         kappa = kappa.costs(classes, totals)
@@ -93,9 +94,9 @@ def flip_costs(
 
 
 def cost_matrix(kappa: Any, classes: NDArray[Any]) -> FloatArray:
-    """What it costs to turn one label into another, rows for the observed one.
+    """The matrix of label costs, with a row for each observed label.
 
-    From a number, a dict of labels to numbers (by the observed label), or the matrix itself.
+    ``kappa`` is a number, a dict of observed labels to numbers, or the matrix itself.
     """
     K = classes.size
     if is_stated_singly(kappa):
@@ -122,26 +123,26 @@ def cost_matrix(kappa: Any, classes: NDArray[Any]) -> FloatArray:
 
 
 def scaled_costs(costs: Any, factor: float) -> Any:
-    """κ, one or a matrix, times a factor; what costs nothing still does."""
+    """κ, a number or a matrix, times a factor; zero costs stay zero even if the factor is inf."""
     if np.ndim(costs) == 0:
         return costs * factor
     return np.where(costs > 0.0, np.where(costs > 0.0, costs, 1.0) * factor, 0.0)
 
 
 class LabelCosts(NamedTuple):
-    """What it costs to turn a sample's label into another, several classes.
+    """The cost of each label for each sample, with several classes.
 
-    ``matrix`` has a row for each observed label; samples may have multiples of it, where it is one
-    number.  At ε = 0 labels are as they are, ``fixed``.
+    ``matrix`` has a row for each observed label.  If the rows hold multiples, all its entries off
+    the diagonal are equal.  ``fixed`` means that no label can change, as at ε = 0.
     """
 
     matrix: FloatArray
     fixed: bool = False
 
     def of(self, block: Block, codes: NDArray[np.intp]) -> FloatArray:
-        """Those of a block's samples, with a column for each label."""
+        """The costs for the samples of a block, with a column for each label."""
         found = self.matrix[codes]
-        if block.trust is not None:
+        if block.flip_multiples is not None:
             found = np.where(found > 0.0, block.flip_costs(self.matrix[0, 1])[:, None], 0.0)
         return np.where(
             np.arange(len(self.matrix)) == codes[:, None], 0.0, np.inf if self.fixed else found
@@ -149,7 +150,7 @@ class LabelCosts(NamedTuple):
 
 
 def within_reach(costs: FloatArray, epsilon: float) -> FloatArray:
-    """What flips cost for a solver: infinite where ε pays for next to nothing of one."""
+    """Flip costs for a solver: infinite where ε can pay for only a negligible share of a flip."""
     return np.where(costs <= _OUT_OF_REACH * epsilon, costs, np.inf)
 
 
@@ -166,10 +167,12 @@ def _of_labels(kappa: Mapping[Any, Any], classes: NDArray[Any]) -> FloatArray:
 
 
 def as_stated(cost: Any, classes: NDArray[Any]) -> StatedKappa:
-    """The κ of a problem's ground cost in a user's terms."""
-    if isinstance(cost.trust, str):
-        return cost.trust
-    kappa = cost.kappa if cost.trust is None else scaled_costs(cost.trust, cost.kappa)
+    """The κ of a problem's ground cost as a user would state it."""
+    if isinstance(cost.flip_multiples, str):
+        return cost.flip_multiples
+    kappa = (
+        cost.kappa if cost.flip_multiples is None else scaled_costs(cost.flip_multiples, cost.kappa)
+    )
     if is_stated_singly(kappa):
         return float(kappa)
     rows = [row[k != np.arange(row.size)] for k, row in enumerate(kappa)]
@@ -179,7 +182,7 @@ def as_stated(cost: Any, classes: NDArray[Any]) -> StatedKappa:
 
 
 def kappa_text(kappa: StatedKappa) -> str:
-    """κ in a line of text."""
+    """κ as a short text."""
     if isinstance(kappa, Mapping):
         return ", ".join(f"{value:g} for {label}" for label, value in kappa.items())
     if isinstance(kappa, np.ndarray):
@@ -188,7 +191,7 @@ def kappa_text(kappa: StatedKappa) -> str:
 
 
 def can_flip(kappa: StatedKappa) -> bool:
-    """Whether any label can."""
+    """Whether any label can flip."""
     if isinstance(kappa, Mapping):
         return not all(math.isinf(value) for value in kappa.values())
     if isinstance(kappa, np.ndarray):
@@ -197,7 +200,7 @@ def can_flip(kappa: StatedKappa) -> bool:
 
 
 def flips_in_words(epsilon: float, kappa: StatedKappa) -> str:
-    """How many labels may be wrong, as far as κ says."""
+    """A clause that says how many labels may be wrong at this ε and κ."""
     if isinstance(kappa, str):
         return "labels may be wrong at a cost for each sample"
     if isinstance(kappa, np.ndarray):
@@ -216,7 +219,7 @@ def flips_in_words(epsilon: float, kappa: StatedKappa) -> str:
             said.append(f"labels {label} are right")
         else:
             share = _share(epsilon, value)
-            said.append(f"at most {share} of all samples may be wrong, those labelled {label}")
+            said.append(f"up to {share} of all samples may be wrongly labelled {label}")
     return ", ".join(said)
 
 
@@ -225,14 +228,16 @@ def _share(epsilon: float, kappa: float) -> str:
 
 
 def own_kappa(kappa: StatedKappa | None) -> Any:
-    """The κ that a model was fitted with, for who asks about other samples; 1 if there is none."""
+    """The default κ for questions about other samples: that of the model, or else 1."""
     if isinstance(kappa, str):
-        raise ValueError("kappa must be given here: the model was fitted with one for each sample")
+        raise ValueError(
+            "kappa must be given here, because the model was fitted with one kappa for each sample"
+        )
     return 1.0 if kappa is None else kappa
 
 
-def with_flip_costs(rows: Rows, kappa: Any) -> tuple[Rows, float, Trust]:
-    """Rows that carry what :func:`flip_costs` found, the unit, and how the multiples are stated."""
+def with_flip_costs(rows: Rows, kappa: Any) -> tuple[Rows, float, FlipMultiples]:
+    """Attach the costs of :func:`flip_costs`: rows, unit, and how the multiples are known."""
     if is_stated_singly(kappa):
         return rows, check_kappa(kappa), None
     if np.ndim(kappa) == 2:
@@ -243,18 +248,20 @@ def with_flip_costs(rows: Rows, kappa: Any) -> tuple[Rows, float, Trust]:
         costs = rows.scatter(kappa)
     _, (least, most, positive, good) = rows.run(_range, costs)
     if not good:
-        raise ValueError("kappa must be numbers >= 0 (0: label unknown, inf: beyond doubt)")
+        raise ValueError("kappa must hold numbers >= 0 (0: unknown label, inf: certain label)")
     if not most > 0.0:
         raise ValueError("kappa must be > 0 for some labels, got 0 for all of them")
     if least == most:
         return rows, float(least), None
     unit = _unit(positive)
-    trust: Trust = scaled_costs(kappa, 1.0 / unit) if np.ndim(kappa) == 2 else BY_SAMPLE
-    return rows.with_trust(rows.run(_in_units, costs, unit)[0]), unit, trust
+    flip_multiples: FlipMultiples = (
+        scaled_costs(kappa, 1.0 / unit) if np.ndim(kappa) == 2 else BY_SAMPLE
+    )
+    return rows.with_flip_multiples(rows.run(_in_units, costs, unit)[0]), unit, flip_multiples
 
 
-def unit_and_trust(kappa: StatedKappa, classes: NDArray[Any]) -> tuple[Any, Trust]:
-    """The unit and the multiples of it, where κ is known in a user's terms only."""
+def unit_and_multiples(kappa: StatedKappa, classes: NDArray[Any]) -> tuple[Any, FlipMultiples]:
+    """The unit and its multiples for a κ as users state it."""
     if isinstance(kappa, str):
         return 1.0, BY_SAMPLE
     if is_stated_singly(kappa):
@@ -267,7 +274,7 @@ def unit_and_trust(kappa: StatedKappa, classes: NDArray[Any]) -> tuple[Any, Trus
 
 
 def _unit(positive: float) -> float:
-    """The power of two below the least positive κ, large enough to divide by."""
+    """The power of two just below the least positive κ; not so small that dividing overflows."""
     return 2.0 ** max(math.floor(math.log2(positive)), -900) if math.isfinite(positive) else 1.0
 
 
@@ -276,7 +283,7 @@ def _by_class(block: Block, _: None, costs: FloatArray) -> tuple[FloatArray, tup
 
 
 def _range(block: Block, costs: FloatArray) -> tuple[FloatArray, tuple[Min, Max, Min, Min]]:
-    """The least and the greatest cost, the least positive one, and whether all are costs."""
+    """The least, the greatest and the least positive cost, and whether all costs are valid."""
     positive = costs[(costs > 0.0) & np.isfinite(costs)]
     good = costs.size == block.y.size and bool((costs >= 0.0).all())
     return costs, (
@@ -288,5 +295,5 @@ def _range(block: Block, costs: FloatArray) -> tuple[FloatArray, tuple[Min, Max,
 
 
 def _in_units(block: Block, costs: FloatArray, unit: float) -> tuple[FloatArray, tuple[()]]:
-    with np.errstate(over="ignore"):  # 1e308 times as much as another label is infinite
+    with np.errstate(over="ignore"):  # a ratio above 1e308 becomes inf
         return costs / unit, ()

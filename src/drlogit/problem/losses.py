@@ -1,19 +1,18 @@
 """Functions of the margin ``u = y (x·β + b)``, and the robust loss of a model without domains.
 
-Everything the model needs to know about a sample is a function of its margin: the
-log-loss ``h(u) = log(1 + e^{-u})``, its derivatives, the hinge ``(u - κλ)_+`` that label
-flips add, and the entropy that is the conjugate of the log-loss.  Those of arrays are exact at
-``|u| = 1e4`` and beyond.
+A sample enters the problem through its margin only: by the log-loss ``h(u) = log(1 + e^{-u})``, its
+derivatives, the hinge ``(u - κλ)_+`` that label flips add, and the entropy, the conjugate of the
+log-loss.  The functions of arrays are accurate at ``|u| = 1e4`` and beyond.
 
-A sample is left as it is or has its label flipped, at cost κ:
+The adversary keeps the label of a sample or flips it at the cost κ:
 
     R(u, λ) = max( h(u), h(-u) - κλ ) = h(u) + (u - κλ)_+
             = max over s, a ∈ [0, 1] of  H(s) - (s - a) u - κλ a,
 
-because ``h(-u) = h(u) + u``; the kink is at ``u = κλ``.  So a dual point ``(s, a)`` is worth
-``Σ w_i H(s_i)``, and of the budget ε its flips take ``κ Σ w_i a_i``.  Where a sample's flip costs
-t times κ, ``w (u - tκλ)_+ = wt (u/t - κλ)_+``: it gains what one of the weight wt and the margin
-u/t does at the cost κ.
+because ``h(-u) = h(u) + u``; the kink is at ``u = κλ``.  So a dual point ``(s, a)`` has the value
+``Σ w_i H(s_i)``, and its flips take ``κ Σ w_i a_i`` of the budget ε.  If the flip of a sample costs
+tκ, then ``w (u - tκλ)_+ = wt (u/t - κλ)_+``, the gain of a sample with weight wt, margin u/t and
+cost κ.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ def entropy(s: FloatArray) -> FloatArray:
 
 
 def flip_gain(u: FloatArray, kink: float | FloatArray) -> FloatArray:
-    """``(u - κλ)_+``: what a flip adds to the loss; nothing where the kink κλ is infinitely far."""
+    """``(u - κλ)_+``: the gain of a flip; zero if the kink κλ is infinite."""
     reached = np.isfinite(kink)
     return np.where(reached, np.maximum(u - np.where(reached, kink, 0.0), 0.0), 0.0)
 
@@ -70,7 +69,7 @@ def _loss(block: Block, u: FloatArray) -> tuple[FloatArray, tuple[Sum]]:
 def _flips(
     block: Block, u: FloatArray, lam: float, cost: TransportCost
 ) -> tuple[FloatArray, tuple[Sum, Sum]]:
-    """What flips that pay at λ gain, and what they cost."""
+    """The gain and the cost of the flips that pay at λ."""
     kinks = block.flip_costs(cost.kink(lam))
-    gain, above = flip_sums(u, block.weights, kinks, block.trust)
+    gain, above = flip_sums(u, block.weights, kinks, block.flip_multiples)
     return u, (Sum(gain), Sum(cost.spent(above)))

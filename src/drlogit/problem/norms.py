@@ -15,7 +15,7 @@ import numpy as np
 
 from ..rows.arrays import FloatArray
 
-#: How a norm is called.
+#: The names of the norms.
 NormName: TypeAlias = Literal["l1", "l2", "linf"]
 
 
@@ -54,12 +54,12 @@ def project_l1_ball(x: FloatArray, radius: float, metric: FloatArray | None = No
         return x.copy()
     if radius <= 0.0:
         return np.zeros_like(x)
-    # The answer is |x_j| - threshold·m_j where that is positive: the largest |x_j|/m_j.
+    # The projection is |x_j| - threshold·m_j where that is positive, for the largest |x_j|/m_j.
     m = np.ones_like(x) if metric is None else metric
     order = np.argsort(magnitude / m)[::-1]
     excess = np.cumsum(magnitude[order]) - radius
     weight = np.cumsum(m[order])
-    # Not ">": a radius lost in the rounding of the cumulative sum must leave the first entry.
+    # Not ">": if the radius vanishes in the rounding of the sum, the first entry must remain.
     last = int(np.flatnonzero(magnitude[order] * weight >= excess * m[order])[-1])
     threshold = excess[last] / weight[last]
     return np.asarray(np.sign(x) * np.maximum(magnitude - threshold * m, 0.0))
@@ -74,8 +74,8 @@ def project_l2_ball(x: FloatArray, radius: float, metric: FloatArray | None = No
         return x * (max(radius, 0.0) / length)
     if radius < 1e-100 * length:  # the limit of what follows
         return np.asarray(x / metric * (radius / _length(x / metric)))
-    # The answer is x_j / (1 + μ m_j) with the μ that gives it the length of the radius; Newton's
-    # method on 1/length, which is nearly linear in μ, comes from below and ends in a few steps.
+    # The projection is x_j / (1 + μ m_j) with the μ at which its length is the radius.  Newton's
+    # method on 1/length, which is nearly linear in μ, converges from below in a few steps.
     mu = 0.0
     for _ in range(50):
         shrunk = x / (1.0 + mu * metric)
@@ -88,7 +88,7 @@ def project_l2_ball(x: FloatArray, radius: float, metric: FloatArray | None = No
 
 
 def project_linf_ball(x: FloatArray, radius: float, metric: FloatArray | None = None) -> FloatArray:
-    """Nearest point to ``x`` in the box ``|x_j| ≤ radius``, in every metric."""
+    """Nearest point to ``x`` in the box ``|x_j| ≤ radius``; it is the same in every metric."""
     bound = max(radius, 0.0)
     return np.clip(x, -bound, bound)
 
@@ -119,7 +119,7 @@ NORMS = {
 
 
 def get_norm(name: str | Norm) -> Norm:
-    """The norm of that name; ``ValueError`` names what was found and what is known."""
+    """The norm with this name; ``ValueError`` for an unknown name."""
     if isinstance(name, Norm):
         return name
     if not isinstance(name, str) or name not in NORMS:

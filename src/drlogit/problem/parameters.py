@@ -11,11 +11,11 @@ import numpy as np
 from ..rows.arrays import FloatArray
 from ..rows.checks import as_numbers
 
-#: Log-odds per standard deviation of a free column, between two categories of a group, and at the
-#: reference point (means of the columns, least category of each group): the models that lower
-#: bounds speak of.  The standard deviation of a column counts as at least its root mean square over
-#: ``FAR`` (those further from zero are centred, ``rows.centring``, all but categories); that of a
-#: bounded feature which varies by less than the share ``RANGE`` of its range as the range.
+#: Lower bounds hold for models with at most this many log-odds per standard deviation of a free
+#: column, between two categories of a group, and at the reference point (the means of the columns
+#: and the least category of each group).  The standard deviation of a column counts as at least its
+#: root mean square over ``FAR``; columns further from zero are centred (``rows.centring``).  If a
+#: bounded feature varies by less than the share ``RANGE`` of its range, the range counts.
 ADMITTED = 1e4
 FAR = 64.0
 RANGE = 1e-9
@@ -32,7 +32,7 @@ def check_epsilon(epsilon: Any) -> float:
 
 
 def check_kappa(kappa: Any, *, least: float | None = None) -> float:
-    """A flip cost κ > 0, infinity included; of one label among others it may be the ``least``."""
+    """A flip cost κ > 0, possibly infinite; ``least`` is allowed as well."""
     if not isinstance(kappa, numbers.Real) or isinstance(kappa, bool):
         raise ValueError(f"kappa must be a number > 0 or inf, got {kappa!r}")
     value = float(kappa)
@@ -53,7 +53,7 @@ def check_cost_matrix(
     matrix = as_numbers(feature_costs, "feature_costs")
     if norm != "l2" or domains:
         raise ValueError(
-            "feature_costs as a matrix is for norm='l2' and numbers without categories or bounds, "
+            "a matrix of feature_costs needs norm='l2' and no categories or bounds, "
             f"got norm={norm!r}{' with categories or bounds' if domains else ''}"
         )
     if matrix.shape != (n_features, n_features):

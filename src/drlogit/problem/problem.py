@@ -7,8 +7,8 @@ with ``h(u) = log(1 + e^{-u})``, weights that sum to one, feature costs ``c`` (i
 the coefficient is free, as the intercept always is) and the dual ``‖·‖_*`` of the transport
 norm.  Its value is the worst expected log-loss over all distributions within Wasserstein
 distance ε of the samples, where moving features costs ``‖c (x - x')‖`` and flipping a label
-costs κ; ``ε/κ`` is therefore the largest share of labels the adversary may flip.  Where κ is
-not the same for all (:mod:`.label_costs`), the rows carry multiples of it.
+costs κ; ``ε/κ`` is therefore the largest share of labels the adversary may flip.  If κ differs
+between samples (:mod:`.label_costs`), the rows hold multiples of it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ..rows.interface import Rows, State
 from ..rows.local import LocalRows
 from ..rows.reductions import Max
 from .domains import Declared, Domains, check_domains, domains_of, least_step
-from .label_costs import Trust, flip_costs, is_stated_singly, with_flip_costs
+from .label_costs import FlipMultiples, flip_costs, is_stated_singly, with_flip_costs
 from .losses import LAMBDA_CONSTANT, flip_loss
 from .norms import Norm, get_norm
 from .parameters import check_cost_matrix, check_costs, check_epsilon, check_kappa
@@ -43,12 +43,12 @@ Same = TypeVar("Same", bound="PosedProblem")
 
 @dataclass(frozen=True, eq=False)
 class PosedProblem:
-    """What a problem of two classes and one of several share: samples, radius, ground cost.
+    """The part that two and several classes share: samples, radius, ground cost.
 
-    Where the rows are shifted (see :mod:`drlogit.rows.centring`) an intercept is that of the
-    shifted features; without one the coefficients of a group that has a 1 in every row,
-    ``constant_sum``, take its place.  With a cost ``matrix`` LLᵀ the rows hold the features
-    ``Lᵀx``, for which it is the identity; coefficients are turned on their way in and out.
+    If the rows are shifted (:mod:`drlogit.rows.centring`), the intercept belongs to the shifted
+    features.  Without an intercept, the coefficients of a group that has a 1 in every row
+    (``constant_sum``) absorb the shift.  With a cost ``matrix`` LLᵀ the rows hold the features
+    ``Lᵀx``, for which the matrix is the identity; ``split`` and ``join`` convert coefficients.
     """
 
     rows: Rows
@@ -65,12 +65,12 @@ class PosedProblem:
 
     @property
     def costs(self) -> FloatArray:
-        """What it costs to move each feature; ``inf`` for free coefficients."""
+        """The cost of moving each feature; ``inf`` for free coefficients."""
         return self.cost.costs
 
     @property
     def kappa(self) -> Any:
-        """What it costs to flip a label: a unit, where the rows carry multiples of it.
+        """The cost of flipping a label; the unit, if the rows hold multiples of it.
 
         With several classes it may be a matrix.
         """
@@ -78,33 +78,33 @@ class PosedProblem:
 
     @property
     def domains(self) -> Domains | None:
-        """What features can be, where that is not any number."""
+        """Categories and bounds; None if every feature may be any number."""
         return self.cost.domains
 
     @property
     def ball(self) -> Ball:
-        """The ball in plain numbers, for features as they were given."""
+        """The ball in plain numbers, for the original features."""
         costs = (self.costs[:-1] if self.fit_intercept else self.costs).copy()
         stated = {} if self.domains is None else self.domains.stated(costs)
         plain = self.matrix if (costs == 1.0).all() else costs
         return Ball(
             self.epsilon, self.kappa, self.norm.name, plain, self.fit_intercept,
-            trust=self.cost.trust, **stated,
+            flip_multiples=self.cost.flip_multiples, **stated,
         )  # fmt: skip
 
     @property
     def dearest_flip(self) -> float:
-        """The largest finite cost of a flip, where κ is one unit; 0 if there is none."""
+        """The largest finite cost of a flip; 0 if there is none.  κ must be a number."""
         return float(self.rows.run(_dearest_flip, None, self.kappa)[1][0])
 
     @cached_property
     def free(self) -> BoolArray:
-        """Which coefficients the norm constraint leaves alone (all of them at ε = 0)."""
+        """Which coefficients the norm does not bound (at ε = 0 all of them)."""
         return np.ones_like(self.cost.free) if self.epsilon == 0.0 else self.cost.free
 
     @cached_property
     def penalised(self) -> BoolArray:
-        """Which coefficients the norm constraint bounds."""
+        """Which coefficients the norm bounds."""
         return ~self.free
 
     def with_radius(self: Same, epsilon: float, kappa: Any = None) -> Same:
@@ -115,16 +115,16 @@ class PosedProblem:
         return replace(self, epsilon=check_epsilon(epsilon), cost=cost)
 
     def with_columns(self: Same, features: IndexArray) -> Same:
-        """The same problem without its other features; no domains, and no group for an intercept.
+        """The problem restricted to some features; it must have no domains.
 
-        Coefficients are those of the rows: what was shifted is shifted.
+        The coefficients belong to the features of the rows, shifted as they are.
         """
         kept = np.append(features, self.costs.size - 1) if self.fit_intercept else features
         cost = replace(self.cost, costs=self.costs[kept])
         return replace(self, rows=self.rows.with_columns(features), cost=cost)
 
     def moved(self, coefficients: FloatArray, sign: float) -> FloatArray:
-        """Those of a class: from features as given to those of the rows (sign 1), or back (-1)."""
+        """Convert one class from original features to those of the rows (sign 1) or back (-1)."""
         if self.matrix is None:
             return self._shifted(coefficients, sign)
         factor, n = np.linalg.cholesky(self.matrix), len(self.matrix)
@@ -135,21 +135,21 @@ class PosedProblem:
         return moved if sign > 0.0 else self._shifted(moved, sign)
 
     def _shifted(self, coefficients: FloatArray, sign: float) -> FloatArray:
-        """The same for features that are shifted only."""
+        """The part of :meth:`moved` that undoes the shift."""
         moved, shift = coefficients.copy(), self.rows.shift
         if shift is None:
             return moved
         if self.fit_intercept:
             moved[-1] = exact_dot(np.append(sign * shift, 1.0), coefficients)
         else:
-            assert self.constant_sum is not None  # or nothing would have been shifted
+            assert self.constant_sum is not None  # otherwise the rows would not be shifted
             factors = np.append(sign * shift, 1.0)
-            for j in self.constant_sum:  # rounded once: what is added may be far larger than they
+            for j in self.constant_sum:  # rounded once, as the sum may cancel
                 moved[j] = exact_dot(factors, np.append(coefficients, coefficients[j]))
         return moved
 
     def robust_loss(self, coefficients: FloatArray, floor: float = 0.0) -> RobustLoss:
-        """The objective of a model as a function of λ, of at least ``floor``."""
+        """The objective of a model as a function of λ ≥ ``floor``."""
         raise NotImplementedError
 
     def objective(self, coefficients: FloatArray, lam: float | None = None) -> float:
@@ -165,11 +165,11 @@ class PosedProblem:
 class Problem(PosedProblem):
     """One instance of (P).  Build it from data with :func:`build_problem`.
 
-    Coefficients travel as one vector: features first, then the intercept if there is one;
-    :meth:`split` and :meth:`join` are the way out and in.
+    Coefficients are one vector: the features, then the intercept if there is one.  :meth:`split`
+    and :meth:`join` convert between this vector and ``(β, b)`` of the original features.
 
-    With domains (:mod:`drlogit.problem.domains`) the norm leaves their columns alone, and what the
-    adversary does to them is in :mod:`drlogit.problem.domain_loss`.
+    The norm does not bound the columns that have a domain (:mod:`drlogit.problem.domains`); their
+    part of the loss is in :mod:`drlogit.problem.domain_loss`.
     """
 
     @property
@@ -179,12 +179,12 @@ class Problem(PosedProblem):
 
     @property
     def flips(self) -> bool:
-        """Whether any label can become the other: at ε = 0 they are as they are."""
+        """Whether any label can flip; at ε = 0 none can."""
         return self.epsilon > 0.0 and self.cost.flips
 
     @property
     def as_numbers(self) -> Problem:
-        """Without domains: an adversary with more moves, none of which costs more."""
+        """The problem without domains: its adversary has all the moves at no higher cost."""
         domains = self.domains
         if domains is None:
             return self
@@ -224,11 +224,11 @@ class Problem(PosedProblem):
         return self.norm.value(gradient[kept] * self.costs[kept])
 
     def margins(self, coefficients: FloatArray) -> State:
-        """The margins ``Z v``, as a state of one vector per block."""
+        """The margins ``Z v``, one vector per block."""
         return self.rows.run(_margins, None, coefficients)[0]
 
     def robust_loss(self, coefficients: FloatArray, floor: float = 0.0) -> RobustLoss:
-        """The objective of a model as a function of λ, with domains of at least ``floor``."""
+        """The objective of a model as a function of λ; with domains, λ ≥ ``floor``."""
         if self.domains is not None:
             from .domain_loss import domain_loss  # compiled: imported only when needed
 
@@ -236,7 +236,7 @@ class Problem(PosedProblem):
         return self.flip_loss(coefficients, self.margins(coefficients))
 
     def flip_loss(self, coefficients: FloatArray, margins: State) -> RobustLoss:
-        """The same for margins at hand, where features have no domains."""
+        """The same from known margins, for features without domains."""
         return flip_loss(self.rows, self.cost, margins, self.dual_norm(coefficients))
 
 
@@ -260,8 +260,8 @@ def build_problem(
 ) -> Problem:
     """Check the input and build the :class:`Problem`; ``ValueError`` says what is wrong.
 
-    ``y`` holds two distinct labels; the one that sorts last is the positive class.  All else is as
-    in :func:`drlogit.solve`.
+    ``y`` holds two distinct labels; the one that sorts last is the positive class.  The other
+    parameters are those of :func:`drlogit.solve`.
     """
     if not is_stated_singly(kappa):
         kappa = flip_costs(kappa, labels_of(y), None)
@@ -282,11 +282,11 @@ def pose_problem(
     names: Sequence[Any] | None = None,
     for_numbers: bool = False,
 ) -> Problem:
-    """The problem on the rows that ``make_rows(intercept=…)`` gives once the rest is checked.
+    """Check the parameters, call ``make_rows(intercept=…)`` and pose the problem on its rows.
 
-    ``kappa`` is a number, or what :func:`~.label_costs.flip_costs` made of a user's.
-    ``for_numbers``: who takes categories as numbers penalises their coefficients, so no group
-    can take the place of an intercept.
+    ``kappa`` is a number or the result of :func:`~.label_costs.flip_costs`.  With ``for_numbers``
+    the caller treats categories as numbers and penalises their coefficients, so that no group can
+    replace an intercept.
     """
     epsilon = check_epsilon(epsilon)
     if is_stated_singly(kappa):
@@ -294,7 +294,7 @@ def pose_problem(
     transport = get_norm(norm)
     if not isinstance(fit_intercept, bool | np.bool_):
         raise ValueError(f"fit_intercept must be True or False, got {fit_intercept!r}")
-    rows, kappa, trust = with_flip_costs(make_rows(intercept=bool(fit_intercept)), kappa)
+    rows, kappa, flip_multiples = with_flip_costs(make_rows(intercept=bool(fit_intercept)), kappa)
     n_features = rows.n_columns - int(fit_intercept)
     matrix = check_cost_matrix(
         feature_costs, n_features, transport.name, bool(categories) or bounds is not None
@@ -302,11 +302,14 @@ def pose_problem(
     costs = check_costs(feature_costs if matrix is None else None, n_features)
     rows, cost = ground_cost(
         rows, transport, costs, kappa, check_domains(categories, bounds, costs.size, names), names,
-        trust, for_numbers=for_numbers,
+        flip_multiples, for_numbers=for_numbers,
     )  # fmt: skip
     if matrix is not None:
         if not isinstance(rows, LocalRows):
-            raise ValueError("feature_costs as a matrix is for features in memory")
+            raise ValueError(
+                "a matrix of feature_costs needs X in memory; for Dask collections pass one cost "
+                "for each feature"
+            )
         rows = rows.turned(np.asarray(np.linalg.cholesky(matrix), np.float64))
     constant = None if cost.domains is None else cost.domains.constant_sum
     return Problem(rows, epsilon, cost, bool(fit_intercept), constant, matrix)
@@ -319,13 +322,13 @@ def ground_cost(
     kappa: float,
     declared: Declared,
     names: Sequence[Any] | None,
-    trust: Trust = None,
+    flip_multiples: FlipMultiples = None,
     *,
     for_numbers: bool = False,
 ) -> tuple[Rows, TransportCost]:
-    """The ground cost with domains that the samples keep to, and the samples, centred.
+    """The centred rows and the ground cost, with domains checked against the rows.
 
-    ``costs`` are those of the features; the intercept's is infinite.
+    ``costs`` has one entry per feature; the cost of the intercept is infinite.
     """
     domains = still = None
     if declared.groups or np.isfinite([declared.lower, declared.upper]).any():
@@ -337,7 +340,7 @@ def ground_cost(
         costs[domains.columns] = np.inf
         domains = domains if rows.shift is None else domains.shifted(rows.shift)
     costs = np.concatenate([costs, [np.inf]]) if rows.intercept else costs
-    return rows, TransportCost(norm, costs, kappa, domains, trust)
+    return rows, TransportCost(norm, costs, kappa, domains, flip_multiples)
 
 
 def column_names(X: Any) -> list[Any] | None:

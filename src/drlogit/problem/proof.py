@@ -1,26 +1,25 @@
-"""The proof of a fit as a file: a NumPy archive that everybody can read.
+"""The proof of a fit as a file: a NumPy archive that any program can read.
 
     s, flip_share       s and a, float64, one for each sample
-    data                SHA-256 of the samples, labels and weights ("" if not told)
+    data                SHA-256 of the samples, labels and weights ("" if unknown)
 
 and, with categories or bounds, the pieces of samples that are moved or flipped
 (:class:`~drlogit.problem.dual_point.Moves`):
 
-    moves_sample        whose piece it is, int64
+    moves_sample        the sample of the piece, int64
     moves_flipped       whether its label is flipped
-    moves_items         what is moved, uint8, a bit for each item
-    moves_share         its share of the sample's weight, float64
-    moves_s             its s, float64
+    moves_items         the moved items, uint8, a bit for each item
+    moves_share         the piece's share of the sample's weight, float64
+    moves_s             s of the piece, float64
 
 With several classes (:class:`~drlogit.problem.dual_point.ClassDualPoint`) there are instead
 
     probabilities       p, float64, a row for each sample
     labels              a, likewise
     codes               the labels as positions among the classes, int64
-    flow                what is carried between classes, a row for each pair; none under ℓ1
+    flow                the flow between classes, a row for each pair; none under ℓ1
 
-The bounds are computed from these arrays alone; the digest only serves to say what is wrong when
-they prove nothing.
+The bounds follow from these arrays alone.  The digest only helps to explain why a proof fails.
 """
 
 from __future__ import annotations
@@ -50,24 +49,24 @@ _CLASSES = {
     "probabilities": ("<f8", 2), "labels": ("<f8", 2), "codes": ("<i8", 1), "flow": ("<f8", 2),
 }  # fmt: skip
 
-#: Pieces a sample that proofs have at most on average; in fits they have one to six.
+#: The largest average number of pieces per sample that is accepted; fits have one to six.
 _PIECES = 16
 
 
 class BrokenProofError(ValueError):
-    """A file that is no proof, or no longer the one that was written; or a proof of nothing."""
+    """The file is not a proof, was changed after it was written, or proves nothing."""
 
 
 @dataclass(frozen=True, eq=False)
 class Proof:
-    """A dual point, and the digest of the samples that it is about, if it tells."""
+    """A dual point, and the digest of its samples if known."""
 
     point: DualPoint | ClassDualPoint
     data: str = ""
 
 
 def save_proof(path: str | os.PathLike[str], proof: Proof) -> None:
-    """Write a proof, whole or not at all; if it is changed, the archive's checksums tell."""
+    """Write a proof, completely or not at all; the archive's checksums reveal later changes."""
     point = proof.point
     if isinstance(point, ClassDualPoint):
         flow = np.zeros((0, 0)) if point.flow is None else point.flow
@@ -91,10 +90,10 @@ def read_proof(
     n_features: int = 0,
     n_classes: int = 1,
 ) -> Proof:
-    """Read what :func:`save_proof` wrote; nothing in the file is trusted.
+    """Read a file of :func:`save_proof`; nothing in the file is trusted.
 
-    Where it is known how many samples, features and rows of coefficients there are, an archive that
-    is too large for them is refused before anything of it is decompressed.
+    If the numbers of samples, features and classes are given, an archive that is too large for them
+    is refused before any of it is decompressed.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -116,20 +115,20 @@ def read_proof(
         return Proof(ClassDualPoint(p, a, codes, flow if flow.size else None), data)
     s, a = (arrays.pop(name) for name in _PAIR)
     if s.shape != a.shape or len({len(array) for array in arrays.values()}) > 1:
-        raise BrokenProofError(f"{path} is no proof: its arrays do not belong together")
+        raise BrokenProofError(f"{path} is not a proof: its arrays differ in length")
     moves = Moves(*arrays.values()) if arrays else None
     return Proof(DualPoint(s, a, moves), data)
 
 
 def _largest(n_samples: int, n_features: int, n_classes: int) -> int:
-    """Bytes that a proof about such data has at most."""
+    """An upper bound on the bytes of a proof for data of this size."""
     n_pieces = _PIECES * n_samples + 100_000
     of_classes = 16 * n_samples * (n_classes + 1) + 4 * n_classes**2 * n_features
     return n_pieces * (26 + 3 * n_features // 8) + of_classes
 
 
 def _array(archive: zipfile.ZipFile, name: str, kind: str, n_dimensions: int) -> Any:
-    """An array of the archive, read only if its header is as it must be and fits its size."""
+    """An array of the archive; it is read only if its header is valid and fits its size."""
     member = archive.getinfo(f"{name}.npy")
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise ValueError(f"{name} must be deflated, got compression {member.compress_type}")

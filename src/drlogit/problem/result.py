@@ -1,4 +1,4 @@
-"""What a fit returns, and how its progress is told.
+"""The result of a fit, and reports of its progress.
 
 A solver hands over a :class:`Solution`; :func:`drlogit.solve` certifies it and turns it into
 a :class:`Result`.  On the way a solver reports :class:`Iterate` records to a callback;
@@ -42,37 +42,33 @@ class Status(enum.Enum):
         return self.value
 
     def __reduce__(self) -> tuple[type[Status], tuple[str]]:
-        """How to make it again.
-
-        pickle asks ``__reduce_ex__``, which Enum has; skops asks this one, and without it makes the
-        object without its value, which an Enum refuses.
-        """
+        """Support skops, which calls this method; pickle calls Enum's ``__reduce_ex__``."""
         return Status, (self.value,)
 
     def judged(self, gap: float, tol: float) -> Status:
-        """The certificate decides: what a solver claims counts only where the gap is too large."""
+        """The certified status: a solver's own status counts only if the gap is too large."""
         if gap <= tol:
             return Status.OPTIMAL
         return Status.UNPROVEN if self is Status.OPTIMAL else self
 
     @property
     def remedy(self) -> str:
-        """What to do about a gap that is too large."""
+        """Advice for a gap that is too large."""
         limit = {Status.MAX_ITER: "max_iter, or ", Status.MAX_TIME: "max_time, or "}
         return f"Raise {limit.get(self, '')}tol if that gap is small enough for you."
 
 
-#: A lower bound, or how to work it out.
+#: A lower bound, or a function that computes it.
 Bound: TypeAlias = float | Callable[[], float]
 
 
 @dataclass
 class Iterate:
-    """One line of progress.  ``elapsed`` counts solver time only, not callbacks.
+    """The state of a solver after one iteration.  ``elapsed`` excludes the time of callbacks.
 
-    A lower bound can take products with the data that the solver itself has no use for.  It is
-    then worked out for who asks for ``dual_objective`` or ``gap`` in a callback, and for nobody
-    else: later, an iterate that was not asked has the best bound that was known at its time.
+    A lower bound may need products with the data that the solver itself does not use.  It is
+    therefore computed only if a callback reads ``dual_objective`` or ``gap``.  After the callback,
+    an iterate whose bound was not read holds the best bound known at that time.
     """
 
     n_iter: int
@@ -95,7 +91,7 @@ class Iterate:
         return self.objective - self.dual_objective
 
     def settle(self, known: float) -> None:
-        """From now on, the bound is what somebody asked for, or else what is known."""
+        """Fix the bound: keep a computed one, and replace a function by the ``known`` bound."""
         if callable(self.bound):
             self.bound = known
 
@@ -130,9 +126,9 @@ class Trace:
 
 
 class Monitor:
-    """Passes iterates on to trace, table and callback, and stops the clock meanwhile.
+    """Passes iterates to trace, printed table and callback, and pauses the clock meanwhile.
 
-    ``ended`` says why a run was told to end: by the callback, or by ``stop``.
+    ``ended`` is the reason for an early end: the callback, the time limit or an interrupt.
     """
 
     def __init__(
@@ -148,7 +144,7 @@ class Monitor:
 
     @property
     def listening(self) -> bool:
-        """Whether a callback or a table wants every iteration."""
+        """Whether a callback or a printed table needs every iteration."""
         return self._callback is not None or self._verbose > 0
 
     @property
@@ -165,7 +161,7 @@ class Monitor:
         better_bound: Callable[[], float] | None = None,
         **extra: float,
     ) -> bool:
-        """Record one iteration; True if the run is to end here.
+        """Record one iteration; True if the run should end here.
 
         ``better_bound`` computes a bound above ``dual_objective`` if a callback asks for it.
         """
@@ -209,13 +205,13 @@ class Monitor:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """What a solver found, before anybody else has checked it.
+    """The answer of a solver, before it is certified.
 
-    ``point`` is its dual point as a state of the rows: s and a of each sample, or a alone, or with
-    domains :class:`drlogit.dual.pieces.PieceMasses`, or with several classes a
-    :class:`drlogit.dual.classes.ClassPoint`; None lets the certificate derive one from the
-    coefficients.  ``lam`` is about the best one for the coefficients; ``proven`` are objective and
-    lower bound by the solver's own sums.
+    ``point`` is its dual point as a state of the rows: s and a of each sample, or a alone; with
+    domains :class:`drlogit.dual.pieces.PieceMasses`; with several classes a
+    :class:`drlogit.dual.classes.ClassPoint`.  If it is None, the certificate derives a point from
+    the coefficients.  ``lam`` is approximately the best λ for the coefficients.  ``proven`` holds
+    the objective and the lower bound by the solver's own sums.
     """
 
     coefficients: FloatArray
@@ -239,13 +235,13 @@ class Result:
         On the data it was fitted to: the worst-case expected log-loss of the model, a certified
         lower bound on what any model of the class can reach, and their difference, all in nats.
     admitted
-        The class: models with up to so many log-odds per standard deviation of features that
-        cannot move or are bounded, between two categories of one group, and at the means of all
-        features (with several classes, between any two of them).  Coefficients of features that can
-        move are not restricted.
+        The class consists of models with at most this many log-odds per standard deviation of
+        features that cannot move or are bounded, between two categories of one group, and at the
+        means of all features (with several classes, between any two classes).  Coefficients of
+        features that can move are not restricted.
     dual
-        The point of the dual problem that proves ``dual_objective``, as :class:`DualPoint`; None
-        where nothing of the length of the samples is kept, or nothing is proven.
+        The point of the dual problem that proves ``dual_objective``, as :class:`DualPoint`.  None
+        if it was not kept (it is as long as the samples), or if nothing is proven.
     status, n_iter, solver
         How it ended, after how many iterations, and which solver ran.
     setup_time, solve_time
@@ -253,11 +249,10 @@ class Result:
     trace
         The iterations, as :class:`Trace`.
     info
-        What only some solvers know (inner iterations, statuses of other packages).
+        Details of some solvers (inner iterations, statuses of other packages).
     ball
-        The Wasserstein ball that it was fitted against: ``epsilon``, ``kappa``, ``norm``,
-        ``feature_costs``, ``fit_intercept``, categories and bounds; None at fixed λ, and where it
-        is not known.
+        The Wasserstein ball of the fit: ``epsilon``, ``kappa``, ``norm``, ``feature_costs``,
+        ``fit_intercept``, categories and bounds.  None at fixed λ, or if it is not known.
     """
 
     coef: FloatArray
@@ -278,7 +273,7 @@ class Result:
 
     @property
     def admitted(self) -> float:
-        """Log-odds per standard deviation up to which the bound speaks of models."""
+        """The bound holds for models with at most this many log-odds per standard deviation."""
         return ADMITTED
 
     @property
@@ -289,25 +284,26 @@ class Result:
     def save_proof(
         self, path: str | os.PathLike[str], X: Any = None, y: Any = None, sample_weight: Any = None
     ) -> None:
-        """Write the dual point to a file, with which :func:`drlogit.verify` checks the bounds.
+        """Write the dual point to a file, so that :func:`drlogit.verify` can check the bounds.
 
         Parameters
         ----------
         path : path
             A NumPy archive, ``.npz``.
         X, y, sample_weight : optional
-            The samples of the fit.  The file then names them by a digest, so that other samples
-            can be told from a wrong proof; the proof itself does not depend on it.
+            The samples of the fit.  The file then stores their digest, so that
+            :func:`drlogit.verify` can tell other samples from a wrong proof.  The proof itself does
+            not depend on the digest.
 
         Raises
         ------
         ValueError
-            There is no dual point: it is not kept where nothing of the samples' length is.
+            The result has no dual point.  Estimators do not keep one by default.
         """
         if self.dual is None or self.ball is None:
             raise ValueError(
-                "this result has no dual point to save: take one of drlogit.solve, or save_proof "
-                "of the estimator"
+                "this result has no dual point to save: use a result of drlogit.solve, or the "
+                "estimator's save_proof"
             )
         data = ""
         if X is not None:

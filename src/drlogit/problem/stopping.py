@@ -1,6 +1,6 @@
-"""What ends a run before it is done: a time limit, or an interrupt (Ctrl-C).
+"""Early ends of a run: a time limit, or an interrupt (Ctrl-C).
 
-Solvers ask between iterations, so that what they return is whole: a point and its certificate.
+Solvers check between iterations, so that they always return a point with its certificate.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-#: Seconds within which a second interrupt aborts, also if another run has begun since.
+#: A second interrupt within this many seconds aborts, even if another run has begun since.
 _TWICE = 1.0
 
 
@@ -25,11 +25,11 @@ class Stop:
     Attributes
     ----------
     deadline
-        By ``time.time``, which processes on several machines agree on.
+        In seconds of ``time.time``, on which the processes of several machines agree.
     keeps
         Whether an interrupt ends the run with its best point so far instead of an exception.
     interrupted
-        Whether there was such an interrupt.
+        Whether this has happened.
     """
 
     _last = -math.inf  # interrupt of any run
@@ -44,22 +44,22 @@ class Stop:
 
     @property
     def late(self) -> bool:
-        """Whether the time is over."""
+        """Whether the time limit has passed."""
         return time.time() >= self.deadline
 
     def sooner(self, share: float) -> Stop:
-        """Another stop, after a share of the time that is left."""
+        """A stop after a share of the remaining time."""
         left = self.deadline - time.time()
         return Stop(max(share * left, 1e-9) if math.isfinite(left) else None)
 
     def interrupt(self, *_: Any) -> None:
-        """Note an interrupt; the second one, or one that nobody keeps, is an exception."""
+        """Record an interrupt; raise it if it is the second one, or if ``keeps`` is false."""
         before, Stop._last = Stop._last, time.monotonic()
         if not self.keeps or self.interrupted or Stop._last - before < _TWICE:
             raise KeyboardInterrupt
         self.interrupted = True
         print(
-            "drlogit: interrupted; after this iteration the fit ends with its best certified "
+            "drlogit: interrupted. The fit ends after this iteration with its best certified "
             "point so far. Interrupt again to abort at once.",
             file=sys.stderr,
             flush=True,
@@ -67,10 +67,10 @@ class Stop:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Note interrupts meanwhile, where nobody else handles them.
+        """Record interrupts inside this context instead of raising them.
 
-        Only the main thread may handle signals.  A handler other than Python's own, such as that of
-        a service, stays.
+        Only the main thread can handle signals.  A handler other than Python's own, such as that of
+        a service, stays in place.
         """
         here = threading.current_thread() is threading.main_thread()
         if not (self.keeps and here and signal.getsignal(signal.SIGINT) is _OWN):

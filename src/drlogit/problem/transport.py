@@ -1,13 +1,13 @@
-"""What it costs the adversary to move a sample; the ball that a model is fitted against.
+"""The adversary's cost of moving a sample, and the ball that a model is fitted against.
 
     d((x, y), (x', y')) = ‖C (x - x')‖ + κ 1[y ≠ y']
 
-κ may differ from sample to sample (:mod:`drlogit.problem.label_costs`).
-``C`` is the diagonal of the feature costs.  The dual of that norm bounds the coefficients,
-``‖C⁻¹β‖_* ≤ λ``; a feature of infinite cost cannot move, and its coefficient is free of the bound,
-as the intercept is: the constant feature does not move either.  With a cost matrix ``M = LLᵀ`` a
-move Δ of features costs ``√(ΔᵀMΔ)``, and the bound is ``‖L⁻¹β‖ ≤ λ``.  Features with domains
-(:mod:`drlogit.problem.domains`) move at a price of their own, and the norm leaves them alone.
+κ may differ between samples (:mod:`drlogit.problem.label_costs`).  ``C`` is the diagonal matrix of
+the feature costs.  The dual norm bounds the coefficients, ``‖C⁻¹β‖_* ≤ λ``.  A feature of infinite
+cost cannot move; its coefficient is *free*, which means not bounded, like that of the constant
+feature.  With a cost matrix ``M = LLᵀ`` a move Δ costs ``√(ΔᵀMΔ)``, and the bound is
+``‖L⁻¹β‖ ≤ λ``.  Features with domains (:mod:`drlogit.problem.domains`) have costs of their own, and
+the norm does not bound their coefficients.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.checks import as_numbers
 from ..rows.chunks import in_memory
 from .domains import Domains
-from .label_costs import Trust, scaled_costs
+from .label_costs import FlipMultiples, scaled_costs
 from .norms import Norm
 
 
 @dataclass(frozen=True, eq=False)
 class TransportCost:
-    """The ground cost; ``costs`` has one entry per coefficient, ``inf`` for the free ones.
+    """The ground cost; ``costs`` has one entry per coefficient, ``inf`` for free ones.
 
-    Columns with domains are among the latter.  With several classes κ may be a matrix.
+    Columns with domains count as free.  With several classes κ may be a matrix.
     """
 
     norm: Norm
     costs: FloatArray
     kappa: float
     domains: Domains | None = None
-    trust: Trust = None  # how the multiples of κ that the samples carry are stated
-    matrix: FloatArray | None = None  # of costs; fits have features for which it is the identity
+    flip_multiples: FlipMultiples = None  # how the multiples of κ in the rows are known
+    matrix: FloatArray | None = None  # cost matrix, for audits; a fit transforms its features
 
     @cached_property
     def free(self) -> BoolArray:
-        """Which coefficients the norm constraint leaves alone."""
+        """Which coefficients the norm does not bound."""
         return np.isinf(self.costs)
 
     @property
@@ -53,21 +53,21 @@ class TransportCost:
         return math.isfinite(self.kappa)
 
     def kink(self, lam: float) -> float:
-        """The margin ``κλ`` from which flipping pays, infinitely far off if it never does."""
+        """The margin ``κλ`` above which a flip pays; infinite if no label can flip."""
         return self.kappa * lam if self.flips else math.inf
 
     def spent(self, share: float) -> float:
-        """``κ`` times the weight that is flipped, and 0 rather than ∞·0."""
+        """``κ`` times the flipped weight; 0 if nothing flips, even if κ is infinite."""
         return self.kappa * share if share > 0.0 else 0.0
 
     def dual_norm(self, coefficients: FloatArray) -> float:
-        """``‖C⁻¹β‖_*``, to which free coefficients add nothing: the least feasible λ."""
+        """``‖C⁻¹β‖_*`` over the coefficients that are not free: the least feasible λ."""
         if self.matrix is not None:
             return self.norm.dual(self._turned(coefficients[~self.free]))
         return self.norm.dual(coefficients / self.costs)
 
     def steepest_move(self, coefficients: FloatArray) -> FloatArray:
-        """The move of cost one that raises the score most."""
+        """The move of cost one that increases the score most."""
         move, kept = np.zeros_like(coefficients), ~self.free
         if self.matrix is not None:
             turned = self.norm.aligned(self._turned(coefficients[kept]))
@@ -82,7 +82,7 @@ class TransportCost:
 
     @cached_property
     def _factor(self) -> FloatArray:
-        """L of the features that can move: the others cost nothing, as they stay."""
+        """The Cholesky factor L of the features that can move."""
         assert self.matrix is not None
         kept = np.flatnonzero(~self.free)
         return np.asarray(np.linalg.cholesky(self.matrix[np.ix_(kept, kept)]), np.float64)
@@ -90,15 +90,15 @@ class TransportCost:
 
 @dataclass(frozen=True, eq=False)
 class Ball:
-    """ε, κ, the transport norm by name, a cost for each feature, and whether there is an intercept.
+    """The Wasserstein ball of a fit in plain numbers.
 
-    ``trust`` is how many times κ a flip costs, by class, if classes differ; if samples do, it says
-    so, and who asks about samples has to say what their flips cost.
-    ``feature_costs`` is None where every feature costs 1; it may be a cost matrix.  ``groups`` are
-    columns of categories, also of those that cannot change if each sample has one, and
-    ``with_none`` says of which "none of these columns" is a category.  ``positions`` are the places
-    of the levels of ordered groups, None for other groups.  ``lower`` and ``upper`` are the ends of
-    what each feature can be, infinite for none.
+    ``feature_costs`` is None if every feature costs 1; it may be a cost matrix.
+    ``flip_multiples`` holds the multiples of κ by class.  If κ differs between samples it only says
+    so, and an audit needs the costs of its own samples.  ``groups`` are the columns of categories,
+    including groups that cannot change if every sample has one of their categories.  ``with_none``
+    marks the groups in which "none of these columns" is a category.  ``positions`` are those of an
+    ordered group's levels, None for other groups.  ``lower`` and ``upper`` bound each feature and
+    may be infinite.
     """
 
     epsilon: float
@@ -109,29 +109,32 @@ class Ball:
     groups: tuple[IndexArray, ...] = ()
     lower: FloatArray | None = None
     upper: FloatArray | None = None
-    trust: Trust = None
+    flip_multiples: FlipMultiples = None
     with_none: BoolArray | None = None
     positions: tuple[FloatArray | None, ...] = ()
 
     def label_costs(self, codes: IndexArray, n_classes: int, kappa: Any = None) -> FloatArray:
-        """What it costs to give each sample each label; ``kappa`` if there is one for each sample.
+        """The cost of each label for each sample; pass ``kappa`` if it differs between samples.
 
         ``codes`` are the labels as positions among the classes.
         """
-        if (kappa is None) == isinstance(self.trust, str):
+        if (kappa is None) == isinstance(self.flip_multiples, str):
             raise ValueError(
-                "kappa must be given if the model was fitted with one for each sample, and only "
-                "then"
+                "pass kappa if, and only if, the model was fitted with one kappa for each sample"
             )
         if kappa is None:
-            each = self.kappa if self.trust is None else scaled_costs(self.trust, self.kappa)
+            each = (
+                self.kappa
+                if self.flip_multiples is None
+                else scaled_costs(self.flip_multiples, self.kappa)
+            )
             costs = np.broadcast_to(each, (n_classes, n_classes))[codes]
         else:
             found = as_numbers(in_memory(kappa), "kappa")
             if found.shape != codes.shape or not (found >= 0.0).all():
                 raise ValueError(f"kappa must be {codes.size} numbers >= 0, got {found.shape}")
             costs = np.repeat(found[:, None], n_classes, axis=1)
-        if self.epsilon == 0.0:  # labels are as they are, whatever others cost
+        if self.epsilon == 0.0:  # no label can change
             costs = np.full(costs.shape, np.inf)
         costs[np.arange(codes.size), codes] = 0.0
         return np.asarray(costs, dtype=np.float64)

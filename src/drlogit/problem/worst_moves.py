@@ -1,22 +1,24 @@
-"""The exact adversary of samples with domains; its loops over samples are compiled.
+"""The exact adversary for samples with domains; the loops over samples are compiled.
 
-For a linear model the loss of sample i under the label ``σ y_i``, after the items in a set S
-(:mod:`drlogit.problem.domains`), is ``h(σu_i - gain(S))``, and it costs ``cost(S)``, plus κ if σ
-= -1. What the adversary gets per unit of mass at the price λ is
+Move the items of a set S (:mod:`drlogit.problem.domains`) and give sample i the label ``σ y_i``.
+Its loss under a linear model becomes ``h(σu_i - gain(S))``, at the cost ``cost(S)``, plus κ if
+σ = -1.  At the price λ per unit of cost, the adversary's best result for the sample is
 
     R_i(λ)  =  max over σ and S of  h(σu_i - gain(S)) - λ [cost(S) + κ (σ = -1)].
 
-**The best S is a prefix** of the items sorted by gain/cost.  ``(gain, cost)`` of all sets,
-partial moves included, fill a zonotope in the plane; ``h(σu - G) - λC`` is convex in ``(G, C)``,
-so its maximum is at a vertex, and as it rises in G and falls in C, at one of the upper left
-chain, whose vertices are the prefixes.  So one sort per sample and label finds R_i exactly: O(m
-log m) for m items.  The levels of an ordered group are vertices of a polygon instead of the two
-ends of a segment; the sum of polygons has as its upper left chain all their edges, sorted by
-gain/cost, so the items of such a group are the edges of its upper hull, which come in their order.
+**The best S is a prefix** of the items sorted by gain/cost.  The points ``(gain, cost)`` of all
+sets, partial moves included, fill a zonotope in the plane.  ``h(σu - G) - λC`` is convex in
+``(G, C)``, so its maximum is at a vertex.  It rises in G and falls in C, so the vertex is on the
+upper left chain, and the vertices of that chain are the prefixes.  One sort per sample and label
+therefore finds R_i exactly, in O(m log m) for m items.
 
-The order of the items does not depend on λ.  Seen as a function of λ, ``R_i`` is therefore the
-maximum of at most 2m + 2 lines, those of prefixes; its *envelope* holds the ones that are ever
-best, ordered by cost, and the prices at which the adversary goes from each to the next.
+An ordered group brings a polygon (its levels) instead of a segment.  The upper left chain of a sum
+of polygons consists of their edges, sorted by gain/cost.  So the items of an ordered group are the
+edges of its upper hull, and they come in the right order.
+
+The order of the items does not depend on λ.  As a function of λ, ``R_i`` is therefore the maximum
+of at most 2m + 2 lines, one for each prefix and label.  Its *envelope* lists the lines that are
+best for some λ, ordered by cost, and the prices at which one replaces the other.
 """
 
 from __future__ import annotations
@@ -38,10 +40,10 @@ _BUFFER = 1 << 20
 
 
 class Weighed(NamedTuple):
-    """What a model makes of the domains: everything the loops need besides the samples.
+    """The coefficients and costs of a model's items: all that the loops need besides the samples.
 
-    ``beta`` are the coefficients of all columns, ``low`` and ``high`` the least and greatest of
-    each unordered group's categories.
+    ``beta`` holds the coefficients of all columns; ``low`` and ``high`` are the least and the
+    greatest coefficient of each unordered group.
     """
 
     beta: FloatArray
@@ -66,21 +68,21 @@ class Weighed(NamedTuple):
 
     @property
     def oracle(self) -> Oracle:
-        """The same for compiled loops."""
+        """The same data as the compiled loops read them."""
         return Oracle(*self)
 
     @property
     def n_items(self) -> int:
-        """The most that a sample can have."""
+        """The largest number of items of a sample."""
         return self.group_costs.size + self.levels.n_levels + self.bounded.size
 
 
 class Envelopes(NamedTuple):
     """The edges of the samples' envelopes, sample by sample.
 
-    Per edge: its sample, the price ``rate`` down to which the adversary goes along it, what that
-    costs, and where it ends: after the ``moves`` best items, with the label flipped if negative
-    (then after ``-1 - moves``).
+    ``own`` is the sample of an edge.  The adversary takes the edge if the price λ is below
+    ``rate``, at the cost ``cost``.  The edge ends after the ``moves`` best items; a negative value
+    means a flipped label and ``-1 - moves`` items.
     """
 
     own: NDArray[np.intp]
@@ -97,9 +99,9 @@ def envelopes(
     table: ItemTable,
     model: Weighed,
 ) -> Envelopes:
-    """Edges with a rate above ``least``, the lowest price that is possible at all.
+    """The edges with a rate above ``least``, the lowest feasible price.
 
-    ``kappa`` is what flips cost: one number, as an array, or one for each sample.
+    ``kappa`` is an array with one flip cost for all samples, or one for each.
     """
     width = 2 * model.n_items + 2
     step = max(1, _BUFFER // width)
@@ -120,7 +122,7 @@ def envelopes(
 
 
 class Reach(NamedTuple):
-    """What single items gain from samples: those of groups, of bounded features, and how far."""
+    """Gains of single items: of group changes, and rates and lengths of bounded moves."""
 
     groups: FloatArray
     rates: FloatArray
@@ -128,7 +130,7 @@ class Reach(NamedTuple):
 
 
 def reach(signs: FloatArray, table: ItemTable, model: Weighed) -> Reach:
-    """Gains of group changes; gain per cost of bounded features and how much they may cost."""
+    """Gains of group changes; gain per cost of bounded features and their largest cost."""
     now = table.now[:, : model.low.size]
     here = np.where(now >= 0, model.beta[np.maximum(now, 0)], 0.0)
     groups = np.where(signs[:, None] > 0.0, here - model.low, model.high - here)
@@ -148,7 +150,7 @@ def changes(
     domains: Domains,
     n_features: int,
 ) -> Any:
-    """What the ``lengths`` best items change in the features of samples, as a sparse matrix."""
+    """The changes of features by the ``lengths`` best items of samples, as a sparse matrix."""
     table = table.picked(own)
     items = _prefixes(signs, lengths, table, model, domains)
     found = domains.item_moves(table, np.arange(own.size), items)
@@ -170,7 +172,7 @@ def _prefixes(
     model: Weighed,
     domains: Domains,
 ) -> NDArray[np.bool_]:
-    """Which items are moved if the ``lengths`` best of each sample are."""
+    """The items among the ``lengths`` best of each sample, as a mask."""
     n, (n_groups, n_levels) = signs.size, (model.low.size, model.levels.n_levels)
     found = reach(signs, table, model)
     rates, targets = edges_of(signs, table, model)[2:]
@@ -186,7 +188,7 @@ def _prefixes(
     groups, steps, ends = np.split(ranks < lengths[:, None], np.cumsum([n_groups, n_edges]), 1)
     items = np.zeros((n, domains.n_items), dtype=bool)
     items[:, :n_groups] = groups
-    # Of the edges that an ordered group has gone along, the last says where it is.
+    # An ordered group ends at the target of the last edge that it takes.
     count = steps.reshape(rates.shape).sum(axis=2)
     piece, k = np.nonzero(count)
     items[piece, n_groups + targets[piece, k, count[piece, k] - 1]] = True

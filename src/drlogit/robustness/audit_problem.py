@@ -153,7 +153,7 @@ def _label_costs(
         stated: StatedKappa = BY_SAMPLE
         if flips.shape != codes.shape or not (flips >= 0.0).all():
             raise ValueError(
-                f"kappa must be {codes.size} numbers >= 0 (0: label unknown, inf: beyond doubt), "
+                f"kappa must be {codes.size} numbers >= 0 (0: unknown label, inf: certain label), "
                 f"got shape {flips.shape}"
             )
     else:

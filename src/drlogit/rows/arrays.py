@@ -1,4 +1,4 @@
-"""Names of the arrays that travel through the library, and where those of users are."""
+"""Types of the arrays in the library, and tests for where a user's array is stored."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Matrix: TypeAlias = Any
 
 
 def is_dask(X: Any) -> bool:
-    """Whether X is a Dask collection; nobody can have one who has not imported Dask."""
+    """Whether X is a Dask collection; this does not import Dask."""
     return "dask" in sys.modules and bool(sys.modules["dask"].is_dask_collection(X))
 
 
@@ -30,5 +30,5 @@ def is_mapped(X: Any) -> bool:
 
 
 def beyond_memory(X: Any) -> bool:
-    """Whether X may be larger than memory, so that copies of it are not to be made."""
+    """Whether X may be larger than memory, so that it must not be copied."""
     return is_dask(X) or is_mapped(X)

@@ -1,4 +1,4 @@
-"""One block of consecutive samples and the products with it that solvers ask for."""
+"""One block of consecutive samples, and the products with it that solvers use."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .matrix import compiled, outer_product, row_chunks, row_range, shifted
 
 
 class Totals(NamedTuple):
-    """Sums over samples, in their weights."""
+    """Weighted sums over samples."""
 
     means: FloatArray  # Σ w_i (x_i, 1)
     squares: FloatArray  # Σ w_i z_ij²
@@ -37,16 +37,16 @@ class Block:
     ``Z``, the matrix with rows ``y_i (x_i, 1)``, is never formed: since ``y² = 1``, labels
     enter products with vectors and drop out of Gram matrices.
 
-    ``trust`` is what flipping each label costs, in units of the problem's κ: zero for labels that
-    are unknown, infinite for labels beyond doubt, None where all cost one unit.
+    ``flip_multiples`` are the flip costs in units of the problem's κ: zero for unknown labels,
+    infinite for certain labels, None if all are one.
     """
 
     X: Matrix
     y: FloatArray
     weights: FloatArray
     intercept: bool
-    trust: FloatArray | None = None
-    #: What others have worked out for these samples and need again; not in copies or pickles.
+    flip_multiples: FloatArray | None = None
+    #: A cache for quantities of these samples that others compute; not copied or pickled.
     kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -63,7 +63,7 @@ class Block:
         signed = np.ascontiguousarray((self.y * r.T), np.float64)
         found = adjoint(self.compiled, np.atleast_2d(signed))
         if self.intercept:
-            # NumPy adds in pairs, which keeps the intercept's equation exact.
+            # NumPy sums pairwise, which keeps the intercept's equation accurate.
             found[:, -1] = signed.sum(axis=-1)
         return found[0] if r.ndim == 1 else found.T
 
@@ -86,11 +86,11 @@ class Block:
 
     @cached_property
     def compiled(self) -> CompiledRows:
-        """The samples as compiled loops see them."""
+        """The samples in the form of the compiled loops."""
         return compiled(self.X, self.y, self.weights, self.intercept)
 
     def changed(self, **others: Any) -> Block:
-        """The same samples but for these attributes."""
+        """A copy with some attributes replaced."""
         block = copy(self)
         block.__dict__.update(others)
         return block
@@ -101,51 +101,53 @@ class Block:
 
     @property
     def totals(self) -> Totals:
-        """Sums over the samples that every fit wants to know."""
+        """Sums over the samples that every fit needs."""
         w = self.weights
         classes = np.asarray(np.bincount(self.y > 0.0, w, 2), np.float64)
         return Totals(adjoint(self.compiled, w[None])[0], self.squared_columns(w), classes)
 
     def flip_costs(self, unit: float) -> FloatArray:
-        """What flips cost if the unit is this (or, times λ, the margins from which they pay).
+        """Flip costs for this unit; with κλ as the unit, the margins above which flips pay.
 
-        One number, as an array of length one, where all are alike.
+        If all are equal, the array has length one.
         """
-        if self.trust is None or np.isinf(unit):
+        if self.flip_multiples is None or np.isinf(unit):
             return np.array([unit])
-        never = np.isinf(self.trust)
-        return np.where(never, np.inf, unit * np.where(never, 1.0, self.trust))  # and not ∞·0
+        never = np.isinf(self.flip_multiples)
+        return np.where(
+            never, np.inf, unit * np.where(never, 1.0, self.flip_multiples)
+        )  # avoids ∞·0
 
     def flip_sizes(self, a: FloatArray) -> FloatArray:
-        """What shares a of the labels cost to flip, in units; nothing where nothing flips."""
-        if self.trust is None:
+        """The cost of flipping shares a of the labels, in units; 0 where a is 0."""
+        if self.flip_multiples is None:
             return a
-        return np.where(a > 0.0, self.trust, 0.0) * a
+        return np.where(a > 0.0, self.flip_multiples, 0.0) * a
 
     def part(self, first: int, last: int) -> Block:
         """Samples ``first`` to ``last - 1``, as views."""
         rows = slice(first, last)
         X = row_range(self.X, first, last)
-        trust = None if self.trust is None else self.trust[rows]
-        return Block(X, self.y[rows], self.weights[rows], self.intercept, trust)
+        flip_multiples = None if self.flip_multiples is None else self.flip_multiples[rows]
+        return Block(X, self.y[rows], self.weights[rows], self.intercept, flip_multiples)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Without what doubles the size and is soon found again.
+        # Without caches: they double the size and are quickly recomputed.
         own = {name: value for name, value in self.__dict__.items() if name != "compiled"}
         return own | {"kept": {}}
 
 
 def join_blocks(blocks: Sequence[Block]) -> Block:
-    """One block of several."""
+    """Join several blocks to one."""
     if len(blocks) == 1:
         return blocks[0]
     sparse = sp.issparse(blocks[0].X)
     X = [block.X for block in blocks]
-    trust = [block.trust for block in blocks if block.trust is not None]
+    flip_multiples = [block.flip_multiples for block in blocks if block.flip_multiples is not None]
     return Block(
         sp.vstack(X, format="csr") if sparse else np.concatenate(X),
         np.concatenate([block.y for block in blocks]),
         np.concatenate([block.weights for block in blocks]),
         blocks[0].intercept,
-        trust=np.concatenate(trust) if trust else None,
+        flip_multiples=np.concatenate(flip_multiples) if flip_multiples else None,
     )

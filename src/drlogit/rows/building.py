@@ -1,4 +1,4 @@
-"""From arrays to rows: the samples checked, and put in the kind of rows that suits where X is."""
+"""From arrays to rows: check the samples and build the rows for the place where X is."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ from .threads import threads_for
 def build_rows(
     X: Any, y: Any, sample_weight: Any, *, intercept: bool, n_jobs: int | None = None
 ) -> Rows:
-    """Rows of whatever a user hands over; ``ValueError`` says what is wrong with it.
+    """Rows of a user's arrays; ``ValueError`` says what is wrong with them.
 
-    X is used as it is: no copy is made of a float array, which may lie in a file, or of a canonical
-    CSR matrix.
+    A float array, which may be memory-mapped, or a canonical CSR matrix is not copied.
     """
     rows: Rows
     if is_dask(X):
@@ -55,7 +54,8 @@ def of_both_classes(rows: Rows) -> Rows:
     for total, name in zip(rows.totals.classes, ("smaller", "larger"), strict=True):
         if not total > 0.0:
             raise ValueError(
-                f"every sample with the {name} label has weight zero; two classes are wanted"
+                f"every sample with the {name} label has weight zero: a fit needs samples of "
+                "both classes with positive weight"
             )
     return rows
 
@@ -77,14 +77,14 @@ def checked_rows(
     intercept: bool,
     n_jobs: int | None = None,
 ) -> Rows:
-    """The same for samples that have been checked, in memory or in a file that is mapped.
+    """Rows of checked samples, in memory or in a memory-mapped file.
 
-    ``signs`` are the labels as ±1; weights, if any, sum to one.
+    ``signs`` are the labels as ±1; weights, if given, sum to one.
     """
     n_samples, n_features = X.shape
     n_threads = threads_for(n_jobs, nonzeros(X))
     if n_jobs is None and n_samples < n_features:
-        n_threads = 1  # one block, which is preconditioned as a whole
+        n_threads = 1  # one block, so that the preconditioner covers all samples
     if weights is None:
         weights = np.full(n_samples, 1.0 / n_samples)
     return memory_rows(X, signs, weights, intercept=intercept, n_threads=n_threads)

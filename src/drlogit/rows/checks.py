@@ -1,4 +1,4 @@
-"""Checks of what users hand over: ``ValueError`` names the value found and the value wanted."""
+"""Checks of user input: ``ValueError`` names the value found and the value expected."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from sklearn.utils.validation import check_array, column_or_1d
 from .arrays import FloatArray, Matrix
 from .matrix import row_chunks
 
-#: Features from this size on are refused: their squares overflow.
+#: Larger features are refused, because sums of their squares could overflow.
 TOO_LARGE = 1e150
 
-#: How scikit-learn is to hand over X that is in memory.  Which value is none, and where, we say.
+#: How scikit-learn converts X.  Values that are not finite are reported by our own check.
 AS_NUMBERS: dict[str, Any] = {
     "accept_sparse": "csr",
     "dtype": [np.float64, np.float32],
@@ -25,7 +25,7 @@ AS_NUMBERS: dict[str, Any] = {
 
 
 def check_unmasked(values: Any, name: str) -> None:
-    """``ValueError`` for masked entries: what lies under a mask would be computed with."""
+    """``ValueError`` for masked entries, whose hidden values would otherwise be used."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         masked = np.count_nonzero(values.mask)
         raise ValueError(
@@ -35,16 +35,16 @@ def check_unmasked(values: Any, name: str) -> None:
 
 
 def check_numeric(X: Any) -> Any:
-    """X, lists as an array; ``ValueError`` for masked entries and for text.
+    """X, with lists as an array; ``ValueError`` for masked entries and for text.
 
-    scikit-learn, which makes the other checks, drops masks, and reads text as numbers where it can.
+    scikit-learn makes the other checks; it drops masks and converts text to numbers if it can.
     """
     check_unmasked(X, "X")
     if isinstance(X, list | tuple):
         try:
             X = np.asarray(X)
         except ValueError:
-            return X  # rows of several lengths: scikit-learn says so
+            return X  # rows of different lengths, which scikit-learn reports
     if sp.issparse(X):
         return X
     found = _some_text(X)
@@ -58,7 +58,7 @@ def check_numeric(X: Any) -> Any:
 
 
 def _some_text(X: Any) -> tuple[str, str] | None:
-    """A text in an array or a data frame, and in which column of the latter."""
+    """The first text in an array or a data frame, and where it is."""
     columns: Any
     if hasattr(X, "iter_columns"):  # polars
         columns = ((series.name, series) for series in X.iter_columns())
@@ -93,7 +93,7 @@ def as_numbers(values: Any, name: str) -> FloatArray:
 
 
 def is_float_matrix(X: Any) -> bool:
-    """Whether scikit-learn would find nothing to do with X, in a tenth of a small fit."""
+    """Whether X needs no conversion by scikit-learn, which takes a tenth of a small fit."""
     return type(X) is np.ndarray and X.ndim == 2 and X.dtype in AS_NUMBERS["dtype"] and X.size > 0
 
 
@@ -115,9 +115,9 @@ def check_features(X: Any) -> Matrix:
 
 
 def settled(matrix: Matrix, names: Sequence[Any] | None) -> Matrix:
-    """What scikit-learn has made an array of, if it is finite, as products with it need it.
+    """Check that a converted X is finite, and bring it into the form that products need.
 
-    ``names`` are those of the columns, if they have any.
+    ``names`` are the column names, if any.
     """
     values = matrix.data if sp.issparse(matrix) else matrix
     for rows in row_chunks(values.shape[0], math.prod(values.shape[1:])):
@@ -160,7 +160,7 @@ def no_number(value: float, row: int, column: Any) -> str:
 
 
 def check_label_column(y: Any, n_samples: int) -> np.ndarray[Any, Any]:
-    """One label per sample, of whatever kind."""
+    """One label of any type per sample."""
     check_unmasked(y, "y")
     try:
         labels = label_array(y)
@@ -173,14 +173,14 @@ def check_label_column(y: Any, n_samples: int) -> np.ndarray[Any, Any]:
 
 
 def label_array(y: Any, *, warn: bool = False) -> np.ndarray[Any, Any]:
-    """Labels as scikit-learn reads them; from what is a column already, as they are."""
+    """Labels as scikit-learn reads them; a 1-D array is returned as it is."""
     if not (isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind != "c"):
         y = column_or_1d(y, warn=warn)
     return np.asarray(y)
 
 
 def check_labels(y: Any, n_samples: int) -> FloatArray:
-    """Labels of exactly two kinds as ±1, the one that sorts last as +1."""
+    """Two distinct labels as ±1; the one that sorts last is +1."""
     labels = check_label_column(y, n_samples)
     classes = find_classes(labels)
     check_two_classes(classes)
@@ -188,7 +188,7 @@ def check_labels(y: Any, n_samples: int) -> FloatArray:
 
 
 def check_two_classes(classes: np.ndarray[Any, Any]) -> None:
-    """``ValueError`` for more or fewer."""
+    """``ValueError`` unless there are two classes."""
     if classes.size != 2:
         shown = ", ".join(repr(c) for c in classes[:5].tolist())
         more = ", ..." if classes.size > 5 else ""
@@ -212,7 +212,7 @@ def find_classes(labels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def distinct(labels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """``np.unique``, without sorting where there are two numbers."""
+    """``np.unique``, but without sorting if there are only two numbers."""
     if labels.size and labels.dtype.kind in "biuf":
         least, greatest = labels.min(), labels.max()
         ends = np.array([least] if least == greatest else [least, greatest])

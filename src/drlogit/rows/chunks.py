@@ -1,4 +1,4 @@
-"""Samples a few rows at a time, wherever they are: for who reads them once or twice."""
+"""Samples a few rows at a time, for code that reads them once or twice."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .matrix import row_range
 
 
 def checked_features(X: Any) -> Any:
-    """X checked as a whole if it is here, and as it is if it will be by parts."""
+    """Check X at once; Dask collections are checked later, part by part."""
     return X if is_dask(X) else check_features(X)
 
 
 def shape_of(X: Any) -> tuple[int, int]:
-    """Rows and columns; of what is elsewhere, without reading it where that can be avoided."""
+    """Rows and columns; a Dask collection is computed only if its shape is unknown."""
     if is_dask(X):
         return sum(part.shape[0] for part in _parts(X)), int(X.shape[1])
     n_rows, n_columns = X.shape
@@ -30,7 +30,7 @@ def shape_of(X: Any) -> tuple[int, int]:
 def chunks_of(X: Any, n_rows: int, *, checked: bool = False) -> Iterator[Matrix]:
     """The rows in order, up to ``n_rows`` at a time, as checked float arrays or CSR matrices.
 
-    ``checked`` says that what is here has been checked already.
+    ``checked`` means that an X in memory has been checked already.
     """
     for part in _parts(X, checked):
         for first in range(0, part.shape[0], n_rows):
@@ -50,12 +50,12 @@ def _parts(X: Any, checked: bool = False) -> Iterator[Matrix]:
 
 
 def in_memory(values: Any) -> Any:
-    """A vector of the length of the samples, fetched if it is elsewhere."""
+    """A vector of the length of the samples; a Dask collection is computed."""
     return np.asarray(values.compute() if is_dask(values) else values)
 
 
 def digest_of_features(X: Any) -> str:
-    """SHA-256 of the features: the same however they are stored or cut."""
+    """SHA-256 of the features, independent of storage format and chunks."""
     counts, columns, values = hashlib.sha256(), hashlib.sha256(), hashlib.sha256()
     n_features = 0
     for part in chunks_of(X, 4096):
@@ -65,11 +65,11 @@ def digest_of_features(X: Any) -> str:
             values.update(np.ascontiguousarray(part, dtype="<f8").tobytes())
             continue
         matrix = sp.csr_array(part)
-        if not matrix.data.all():  # stored zeros are zeros
+        if not matrix.data.all():  # stored zeros must not change the digest
             matrix = matrix.copy()
             matrix.eliminate_zeros()
         lengths = np.diff(matrix.indptr)
-        named = np.repeat(lengths < n_features, lengths)  # in a full row, columns need no names
+        named = np.repeat(lengths < n_features, lengths)  # a full row needs no column indices
         counts.update(lengths.astype("<i8").tobytes())
         columns.update(matrix.indices[named].astype("<i8").tobytes())
         values.update(matrix.data.astype("<f8").tobytes())
@@ -84,8 +84,8 @@ def digest_of_samples(
 ) -> str:
     """SHA-256 of samples whose features have the digest ``features``.
 
-    ``labels`` are ±1, as floats, or the integer codes of several classes; ``weights`` are those
-    given, None for equal ones.
+    ``labels`` are ±1 as floats, or integer codes of several classes.  ``weights`` is None if all
+    are equal.
     """
     signs = labels.dtype.kind == "f"
     own = (labels > 0.0) if signs else labels.astype("<i8")

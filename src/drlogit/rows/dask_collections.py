@@ -89,10 +89,10 @@ class DaskRows(Rows):
         parts = _parts_of_vector(values, self._lengths, self._place)
         return self._place.map(_scattered, self._shares, _grouped(parts, self._chunks))
 
-    def with_trust(self, trust: Any) -> DaskRows:
+    def with_flip_multiples(self, flip_multiples: Any) -> DaskRows:
         """The same samples, whose labels cost these multiples of κ to flip."""
         rows = copy(self)
-        rows._shares = self._place.map(_trusted, self._shares, trust)
+        rows._shares = self._place.map(_with_multiples, self._shares, flip_multiples)
         return rows
 
     def with_columns(self, features: IndexArray) -> DaskRows:
@@ -239,8 +239,8 @@ def _scattered(rows: LocalRows, parts: Sequence[Any]) -> _Visit:
     return _Visit(rows.scatter(np.concatenate([np.ravel(part) for part in parts])))
 
 
-def _trusted(rows: LocalRows, trust: _Visit) -> LocalRows:
-    return rows.with_trust(trust.state)
+def _with_multiples(rows: LocalRows, flip_multiples: _Visit) -> LocalRows:
+    return rows.with_flip_multiples(flip_multiples.state)
 
 
 def _joined(visit: _Visit) -> FloatArray:

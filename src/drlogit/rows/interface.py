@@ -1,18 +1,18 @@
-"""The samples in row blocks: what every solver sees of the data, wherever they are.
+"""The samples in row blocks: the solvers' only view of the data, wherever the data are.
 
 Everything of length N lives in a block, everything of length n in the driver.  A solver
-never sees a vector of length N; it hands :meth:`Rows.run` a *block function*
+never sees a vector of length N.  It passes a *block function* to :meth:`Rows.run`:
 
     function(block, state, *arguments) -> (new_state, reductions)
 
-which is pure (it changes neither the block nor the state it was given), keeps what it
-wants to remember per sample in ``new_state``, and returns a tuple of :class:`Sum`,
-:class:`Min` and :class:`Max` values, which ``run`` combines over the blocks.
-The state is opaque to the driver.  The same solver therefore runs on all kinds of rows, and its
-answer does not depend on the cutting beyond rounding:
+The function is pure: it changes neither the block nor its state.  Data of the length of the samples
+go into ``new_state``, which is opaque to the driver.  The reductions are a tuple of :class:`Sum`,
+:class:`Min` and :class:`Max` values, which ``run`` combines over the blocks.  The same solver
+therefore runs on all kinds of rows, and its answer depends on the division into blocks by rounding
+only:
 
-* :class:`~drlogit.rows.local.LocalRows`: one block in memory or in a file that is mapped,
-  or one for each of several threads;
+* :class:`~drlogit.rows.local.LocalRows`: one block in memory or in a memory-mapped file, or one
+  block for each of several threads;
 * :class:`~drlogit.rows.dask_collections.DaskRows`: blocks that stay with the workers of a cluster.
 
 Coefficient vectors have one entry per feature and, when the rows carry a constant column,
@@ -37,20 +37,20 @@ BlockFunction: TypeAlias = Callable[..., tuple[BlockState, tuple[Reduction, ...]
 
 
 class State:
-    """What block functions remember, of all blocks; only the rows that made it know how."""
+    """The states of all blocks; only the rows that made it know its structure."""
 
 
 class Rows(ABC):
-    """Samples in row blocks, wherever these are."""
+    """Samples in row blocks: in memory, in a file, or on a cluster."""
 
     n_samples: int
     n_columns: int
     n_nonzeros: int
     largest_block: int  # samples in the largest block
     intercept: bool  # whether there is a constant column after the features
-    shift: FloatArray | None = None  # what was subtracted from the features
-    offsets: State  # the number of the first sample of each block, counted over all of them
-    layout: Any = None  # the coordinates of the last table fit (engine.tables), for the next one
+    shift: FloatArray | None = None  # subtracted from the features
+    offsets: State  # the index of the first sample of each block
+    layout: Any = None  # cache: the coordinates of the last fit with domains (engine.tables)
 
     @abstractmethod
     def run(
@@ -64,11 +64,11 @@ class Rows(ABC):
 
     @abstractmethod
     def scatter(self, values: Any) -> State:
-        """Cut a vector of length N into the state that block functions see."""
+        """Split a vector of length N into a state with one part per block."""
 
     @abstractmethod
     def gather(self, state: State) -> Any:
-        """Put a state of one vector per block together, in the order of the samples."""
+        """Join a state of one vector per block, in the order of the samples."""
 
     @abstractmethod
     def shifted(self, shift: FloatArray) -> Rows:
@@ -76,22 +76,22 @@ class Rows(ABC):
 
     @abstractmethod
     def with_columns(self, features: IndexArray) -> Rows:
-        """The same samples with some of their features only, copied."""
+        """The same samples with some of their features, as a copy."""
 
     @abstractmethod
     def together(self) -> Block:
         """All samples as one block in memory, for solvers of other packages."""
 
     @abstractmethod
-    def with_trust(self, trust: State) -> Rows:
-        """The same samples, whose labels cost these multiples of κ to flip."""
+    def with_flip_multiples(self, flip_multiples: State) -> Rows:
+        """The same samples with flip costs that are these multiples of κ."""
 
     @property
     def compact(self) -> tuple[Rows, IndexArray | None] | None:
-        """The same samples in a form made for many passes, if that pays.
+        """The same samples in a form that suits many passes, if that pays.
 
-        Samples that occur several times are merged; then there also is, for each sample, the
-        number of the one that stands for it.
+        Repeated samples are merged.  The array then holds, for each sample, the index of the merged
+        sample that represents it.
         """
         return None
 
@@ -108,17 +108,17 @@ class Rows(ABC):
 
     @property
     def column_deviations(self) -> FloatArray:
-        """Standard deviation of each column, exactly 0 for one that does not vary."""
+        """Standard deviation of each column; exactly 0 for a constant column."""
         means, squares, _ = self.totals
         variance = squares - np.square(means)
-        return np.sqrt(np.where(variance > 1e-14 * squares, variance, 0.0))  # but for rounding
+        return np.sqrt(np.where(variance > 1e-14 * squares, variance, 0.0))  # less is rounding
 
     def weights(self) -> FloatArray:
         """The weights of all samples."""
         return np.asarray(self.gather(self.run(_weights)[0]))
 
     def flip_costs(self, unit: float) -> FloatArray:
-        """What it costs to flip the label of each sample, if the unit is this."""
+        """The flip cost of each sample, for this unit."""
         return np.asarray(self.gather(self.run(_flip_costs, None, unit)[0]))
 
 

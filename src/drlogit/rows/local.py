@@ -1,4 +1,4 @@
-"""Row blocks that this process visits itself: in its memory, or in a file that is mapped."""
+"""Row blocks that this process visits itself: in memory, or in a memory-mapped file."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from .repeats import merge_repeats
 
 
 class LocalRows(Rows):
-    """Blocks that this process visits itself, a few at a time if it may use threads.
+    """Blocks that this process visits itself, several at a time if it may use threads.
 
-    Each thread visits consecutive blocks and combines their reductions as it goes, so that
-    neither the memory nor the rounding depends on which thread is faster.
+    Each thread visits consecutive blocks and combines their reductions in order, so that neither
+    memory nor rounding depends on the speed of the threads.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class LocalRows(Rows):
         self, function: BlockFunction, state: Any = None, *arguments: Any
     ) -> tuple[Any, tuple[Any, ...]]:
         """Apply a block function to every block; new state and combined reductions."""
-        if len(self.blocks) == 1:  # nothing to combine, and small fits notice
+        if len(self.blocks) == 1:  # nothing to combine; this matters for small fits
             before = None if state is None else state[0]
             only, reductions = function(self.blocks[0], before, *arguments)
             new: Any = (only,)
@@ -57,14 +57,14 @@ class LocalRows(Rows):
     def visit(
         self, function: BlockFunction, state: Any, arguments: tuple[Any, ...]
     ) -> tuple[Any, tuple[Reduction, ...]]:
-        """The same with reductions that can be combined further."""
+        """Like :meth:`run`, with reductions that can be combined further."""
         blocks = self.blocks
         states = (None,) * len(blocks) if state is None else state
         errors = np.geterr()
 
         def visit_some(first: int, last: int) -> tuple[list[BlockState], tuple[Reduction, ...]]:
             new, merged = [], None
-            with np.errstate(**errors):  # which would be the default in a new thread
+            with np.errstate(**errors):  # a new thread starts with NumPy's defaults
                 for block, before in zip(blocks[first:last], states[first:last], strict=True):
                     after, found = function(block, before, *arguments)
                     new.append(after)
@@ -85,7 +85,7 @@ class LocalRows(Rows):
         return ThreadPoolExecutor(self._n_threads, thread_name_prefix="drlogit")
 
     def __getstate__(self) -> dict[str, Any]:
-        # Not what is soon found again.
+        # Without caches.
         return {k: v for k, v in self.__dict__.items() if k not in ("_pool", "compact")}
 
     def pair(self, one: Any, other: Any) -> Any:
@@ -93,12 +93,12 @@ class LocalRows(Rows):
         return tuple(zip(one, other, strict=True))
 
     def scatter(self, values: Any) -> Any:
-        """Cut a vector of length N into the state that block functions see."""
+        """Split a vector of length N into a state with one part per block."""
         ends = list(accumulate(block.y.size for block in self.blocks[:-1]))
         return tuple(np.split(np.asarray(values, dtype=np.float64), ends))
 
     def gather(self, state: Any) -> FloatArray:
-        """Put a state of one vector per block together, in the order of the samples."""
+        """Join a state of one vector per block, in the order of the samples."""
         return np.concatenate(state)
 
     def together(self) -> Block:
@@ -114,7 +114,7 @@ class LocalRows(Rows):
         return rows
 
     def turned(self, factor: FloatArray) -> LocalRows:
-        """The same samples with features ``x·factor``, as a dense copy; ``shift`` came before."""
+        """The same samples with features ``x·factor``, as a dense copy, after any shift."""
         rows = copy(self)
         rows.blocks = tuple(
             block.changed(X=np.asarray(block.X[:] @ factor, dtype=np.float64))
@@ -125,27 +125,27 @@ class LocalRows(Rows):
         return rows
 
     def with_columns(self, features: IndexArray) -> LocalRows:
-        """The same samples with some of their features only, copied."""
+        """The same samples with some of their features, as a copy."""
         blocks = [block.changed(X=held(take_columns(block.X, features))) for block in self.blocks]
         shift = None if self.shift is None else self.shift[features]
         total = sum(nonzeros(block.X) for block in blocks)
         return LocalRows(blocks, self._n_threads, n_nonzeros=total, shift=shift)
 
-    def with_trust(self, trust: Any) -> LocalRows:
-        """The same samples, whose labels cost these multiples of κ to flip."""
-        rows, parts = copy(self), zip(self.blocks, trust, strict=True)
-        rows.blocks = tuple(block.changed(trust=part) for block, part in parts)
+    def with_flip_multiples(self, flip_multiples: Any) -> LocalRows:
+        """The same samples with flip costs that are these multiples of κ."""
+        rows, parts = copy(self), zip(self.blocks, flip_multiples, strict=True)
+        rows.blocks = tuple(block.changed(flip_multiples=part) for block, part in parts)
         return rows
 
     @property
     def in_memory(self) -> bool:
-        """Whether the features are; else they are read for each pass, and no copies made."""
+        """Whether the features are in memory; otherwise each pass reads them, without copies."""
         X = self.blocks[0].X
         return not is_mapped(X.array if isinstance(X, ShiftedArray) else X)
 
     @cached_property
     def compact(self) -> tuple[LocalRows, IndexArray | None] | None:
-        """The same samples, repetitions within a block merged, in the storage that suits them."""
+        """The same samples with repeats in a block merged, dense or sparse as suits them."""
         if not self.in_memory:
             return None
         blocks, origins = zip(*map(_compact, self.blocks), strict=True)
@@ -165,12 +165,12 @@ class LocalRows(Rows):
 
 
 def _compact(block: Block) -> tuple[Block, IndexArray | None]:
-    """A block of which no sample occurs twice, and for each sample the one that stands for it."""
+    """A block without repeated samples, and for each sample the one that represents it."""
     origin = None
-    merged = merge_repeats(block.X, block.y, block.weights, block.trust)
+    merged = merge_repeats(block.X, block.y, block.weights, block.flip_multiples)
     if merged is not None:
-        X, y, weights, trust, origin = merged
-        block = Block(X, y, weights, block.intercept, trust)
+        X, y, weights, flip_multiples, origin = merged
+        block = Block(X, y, weights, block.intercept, flip_multiples)
     thin = thin_copy(block.X)
     return (block if thin is None else block.changed(X=thin)), origin
 
@@ -181,11 +181,11 @@ def memory_rows(
     weights: FloatArray,
     *,
     intercept: bool,
-    trust: FloatArray | None = None,
+    flip_multiples: FloatArray | None = None,
     n_threads: int = 1,
 ) -> LocalRows:
-    """Rows of arrays that have been checked: views of about equal length, one for each thread."""
-    whole = Block(held(X), y, weights, intercept, trust)
+    """Rows of checked arrays, split into views of about equal length, one for each thread."""
+    whole = Block(held(X), y, weights, intercept, flip_multiples)
     blocks = [whole]
     if n_threads > 1:
         cuts = np.linspace(0, y.size, min(n_threads, y.size) + 1).astype(int).tolist()

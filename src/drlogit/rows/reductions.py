@@ -1,7 +1,7 @@
-"""What block functions return for the driver: sums, minima and maxima.
+"""Reductions that block functions return to the driver: sums, minima and maxima.
 
-A reduction is of a number, of an array, or of a named tuple of them, which is combined field by
-field: ``Sum(Totals(loss=…, flips=…))`` arrives at the driver as ``Totals``.
+The value is a number, an array, or a named tuple of them, which is combined field by field:
+``Sum(Totals(loss=…, flips=…))`` arrives at the driver as ``Totals``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 
 class Reduction:
-    """A value that is combined over the blocks."""
+    """A value to be combined over the blocks."""
 
     _combine: Any  # of two values
 

@@ -57,12 +57,16 @@ def sampled(rows: Rows, share: float) -> LocalRows | None:
     if not (weights[y > 0.0].any() and weights[y < 0.0].any()):
         return None
     weights = weights / weights.sum()
-    return memory_rows(some.X, y, weights, intercept=some.intercept, trust=some.trust)
+    return memory_rows(
+        some.X, y, weights, intercept=some.intercept, flip_multiples=some.flip_multiples
+    )
 
 
 def _some(block: Block, index: IndexArray) -> Block:
-    trust = None if block.trust is None else block.trust[index]
-    return Block(block.X[index], block.y[index], block.weights[index], block.intercept, trust)
+    flip_multiples = None if block.flip_multiples is None else block.flip_multiples[index]
+    return Block(
+        block.X[index], block.y[index], block.weights[index], block.intercept, flip_multiples
+    )
 
 
 def _take(block: Block, offset: int, share: float) -> tuple[None, tuple[Sum]]:

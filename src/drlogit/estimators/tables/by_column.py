@@ -74,7 +74,9 @@ def resolve_costs(
         return given
     table = numbers_only(names) if encoding is None else encoding
     if plain and np.ndim(given) == 2:
-        raise ValueError("feature_costs as a matrix is for numbers: X has categories or gaps")
+        raise ValueError(
+            "a matrix of feature_costs needs numbers only: X has categories or missing values"
+        )
     if plain:
         return table.by_feature(check_costs(given, len(names)))
     number: Any
