@@ -346,5 +346,5 @@ def test_what_cannot_be_promised_out_of_fold():
     clf = drlogit.DRLogisticRegression(0.05)
     with pytest.raises(ValueError, match="must hold out each row at most once"):
         guarantee(clf.fit(X, y), X, y, cv=ShuffleSplit(3, random_state=0))
-    with pytest.raises(ValueError, match="one kappa, or one for each label"):
+    with pytest.raises(ValueError, match="one kappa or one for each label"):
         guarantee(clf.fit(X, y, kappa=np.linspace(1.0, 2.0, 50)), X, y, cv=5)
