@@ -66,16 +66,6 @@ def test_no_module_imports_itself_by_way_of_others():
     assert not [str(path.relative_to(SOURCE)) for path in imports]
 
 
-#: Private names that one file still uses of another: none may be added.
-REACH_INS = {
-    "cli/fit.py": {"_callback"},
-    "cli/tune.py": {"_on_fold"},
-    "estimators/choosing.py": {"_check_data"},
-    "estimators/folds.py": {"_check_data"},
-    "files/model_file.py": {"_set_result"},
-}
-
-
 def is_private(name: str) -> bool:
     return name.startswith("_") and not name.startswith("__")
 
@@ -104,8 +94,7 @@ def reach_ins(path: Path) -> set[str]:
 
 def test_files_keep_to_each_others_public_names():
     found = {str(path.relative_to(SOURCE)): reach_ins(path) for path in SOURCE.rglob("*.py")}
-    left = {name: used - REACH_INS.get(name, set()) for name, used in found.items()}
-    assert not {name: used for name, used in left.items() if used}
+    assert not {name: used for name, used in found.items() if used}
 
 
 def test_a_file_has_its_name_for_itself():

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from drlogit import DRLogisticRegression, DRLogisticRegressionCV
+from drlogit.estimators.robust_classifier import ModelParameters
 from drlogit.estimators.tables.encoding import FILLS
 from drlogit.fitting.solving import JOINT_SOLVERS
 from drlogit.problem.norms import NORMS
@@ -25,7 +26,8 @@ def test_typed_program_runs(tmp_path):
 
 @pytest.mark.parametrize("estimator", [DRLogisticRegression, DRLogisticRegressionCV])
 def test_types_name_what_parameters_can_be(estimator):
-    types = get_type_hints(estimator.__init__)
+    assert issubclass(estimator, ModelParameters)
+    types = get_type_hints(ModelParameters)
     assert set(get_args(types["norm"])) == {*NORMS}
     assert set(get_args(types["solver"])) == {"auto", *JOINT_SOLVERS}
     assert set(get_args(types["missing"])) == {*FILLS} == {"error", "mean", "median"}

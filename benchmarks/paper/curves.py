@@ -15,6 +15,7 @@ import math
 import time
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ import numpy as np
 import drlogit
 from drlogit.paper.admm import LIPSCHITZ, BetaStep, first_point
 from drlogit.paper.fixed_lambda import FixedLambdaStep
-from drlogit.paper.lp_admm import lp_admm_iteration
+from drlogit.paper.lp_admm import LARGEST_PENALTY, lp_admm_iteration
 from drlogit.paper.pdhg import pdhg_iteration
 from drlogit.paper.standard_admm import standard_admm_iteration
 from drlogit.paper.subgradient import subgradient_iteration
@@ -127,7 +128,11 @@ def steps_of(curve: Curve, problem: Problem, lam: float) -> Iterator[FixedLambda
     start = first_point(problem, rho=None if curve.rho is None else curve.rho * units)
     if curve.method == "standard ADMM":
         return standard_admm_iteration(problem, lam, start, inner)
-    return lp_admm_iteration(problem, lam, start, inner, gamma=curve.gamma, eta=curve.eta * units)
+    steps = lp_admm_iteration(problem, lam, start, inner, gamma=curve.gamma, eta=curve.eta * units)
+    if curve.gamma is None or curve.gamma == 1.0:
+        return steps
+    # The curve of a growing penalty ends where the library ends the growth: nothing moves there.
+    return takewhile(lambda step: step.rho * curve.gamma <= LARGEST_PENALTY, steps)
 
 
 @lru_cache(maxsize=1)  # the methods on one data set follow each other

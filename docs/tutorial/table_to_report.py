@@ -64,8 +64,8 @@ model.coefficient_table()[["column", "level", "coefficient", "odds_ratio"]].roun
 # ----------
 # How bad can it get, for whom, and by which change? We compare the robust model with a plain
 # logistic regression that is fitted to the same rows. The slider of the page is ε, so zero means
-# that the data are right as they are. ``report.to_html("report.html")`` writes the page as one file;
-# a notebook shows it in place.
+# that the data are right as they are. ``report.to_html("report.html")`` writes the page as one
+# file; a notebook shows it in place.
 
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.impute import SimpleImputer
@@ -109,9 +109,9 @@ print(*(textwrap.fill(line, 90) for line in str(promise).splitlines()), sep="\n"
 # ---------------
 # Patients in Budapest, Switzerland and Long Beach are other populations. Are they within what we
 # tolerated? Nobody can know in advance; here we can look. ``multiple`` is the size of the shift in
-# units of our tolerances: below one, the shift was smaller than we allowed for. The log-loss changes
-# for two reasons: other patients come, or patients with equal scores are ill more or less often
-# ("other answers").
+# units of our tolerances: below one, the shift was smaller than we allowed for. The log-loss
+# changes for two reasons: other patients come, or patients with equal scores are ill more
+# or less often ("other answers").
 
 shifts = {}
 for hospital, rows in table[table["hospital"] != "cleveland"].groupby("hospital"):

@@ -13,8 +13,10 @@ import scipy.sparse as sp
 
 from drlogit.dual._certificate import FREE, GROUP, IN_NORM, Coordinates, column_sums
 from drlogit.dual.bound import DualSums, lower_bound
+from drlogit.dual.pair import judge
 from drlogit.problem.norms import NORMS
 from drlogit.problem.parameters import ADMITTED
+from drlogit.problem.problem import build_problem
 from drlogit.rows.matrix import compiled
 
 pytestmark = pytest.mark.usefixtures("fifty_digits")
@@ -234,6 +236,29 @@ def test_the_charge_is_what_the_worst_admitted_model_gains():
     assert factor == 1.0
 
 
+def test_rounding_is_charged_to_every_level_of_a_group():
+    """The gain is largest where the highest level and all that help it have their errors added."""
+    group = one_free_column(
+        kind=np.array([-1, GROUP, GROUP], np.int32), costs=np.ones(3), spread=np.ones(3),
+        mean=np.zeros(3), size=np.array([4.0, 1.0, 2.0]), intercept=None,
+    )  # fmt: skip
+    g, rounding = np.array([1e-6, 2e-6, -5e-6]), 1e-6
+    by_hand = ADMITTED * ((1e-6 + 4e-6) + (2e-6 + 1e-6))  # the last one is not above -2e-6
+    assert group.charge(g, rounding) == pytest.approx(by_hand, rel=1e-9)
+    assert group.charge(g) == pytest.approx(ADMITTED * 3e-6, rel=1e-9)
+
+
+def test_the_error_of_a_chain_is_n_u_over_one_less_n_u():
+    """Half of all digits lost: γ = n u / (1 - n u) is 1, and not n u = 1/2 or less."""
+    seen = []
+    charged = type("Charged", (), {
+        "charge": lambda self, g, rounding: seen.append(rounding) or 0.0,
+        "used": lambda self, g, rounding: 0.0,
+    })()  # fmt: skip
+    lower_bound(charged, 1.0, DualSums(np.zeros(2), 0.0, 0.5, 2.0**52))
+    assert seen == pytest.approx([1.0], rel=1e-12)
+
+
 def test_points_outside_the_ball_are_scaled_strictly_inside():
     inside = one_free_column(kind=np.array([IN_NORM, FREE], np.int32), costs=np.array([2.0, 1.0]))
     bound, factor = lower_bound(inside, 1.0, DualSums(np.array([0.375, 0.0]), 0.5, 0.6, 10))
@@ -260,6 +285,20 @@ def test_a_norm_that_is_new_has_bounds(name):
 def test_sums_that_are_not_finite_prove_nothing(wrong):
     point = DualSums(np.array([wrong, 0.0]), 0.0, 0.5, 10)
     assert lower_bound(one_free_column(), 1.0, point)[0] == 0.0
+
+
+def test_every_block_of_rows_adds_a_rounding():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 2))
+    options = {"epsilon": 0.1, "kappa": 1.0}
+    one, three = (build_problem(X, X[:, 0] > 0.0, n_jobs=n, **options) for n in (1, 3))
+    whole, parts = (judge(each, np.zeros(3), None).sums.additions for each in (one, three))
+    chains = [
+        column_sums(compiled(X[:n], np.ones(n), np.ones(n), intercept=True), np.ones((2, n)))[1]
+        for n in (90, 30)
+    ]
+    assert whole == chains[0] + 1
+    assert parts == chains[1] + 3
 
 
 @pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])

@@ -89,8 +89,8 @@ def pieces(seed):
     rng = np.random.default_rng(seed)
     start = layout.inside(0.05 * rng.standard_normal(problem.costs.size), 1.0, 0.3)
     newton = layout.newton(problem, problem.epsilon, start, MU)
-    samples = PieceSamples(problem.rows, layout)
-    state = samples.open(newton.trial(0.0), MU, problem.kappa)
+    samples = PieceSamples(problem.rows, layout, problem.kappa)
+    state = samples.open(newton.trial(0.0), MU)
     return Iterate(samples, newton, state)
 
 

@@ -137,3 +137,25 @@ def test_two_blocks_of_wide_rows_agree_with_one(norm, solver):
     assert two.gap <= 1e-4
     assert two.dual_objective <= one.objective + 1e-9
     assert two.objective <= one.objective + two.gap + 1e-9
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+def test_a_mapped_file_gives_the_same_fit(norm, tmp_path):
+    X, y, options = wide_problem(11, norm, columns=(400, 600))
+    X = X.toarray() if sp.issparse(X) else X
+    np.save(tmp_path / "X.npy", X)
+    memory = drlogit.solve(X, y, n_jobs=1, **options)
+    mapped = drlogit.solve(np.load(tmp_path / "X.npy", mmap_mode="r"), y, n_jobs=1, **options)
+    assert mapped.solver == memory.solver
+    assert mapped.gap <= 1e-6
+    assert mapped.objective == pytest.approx(memory.objective, abs=1e-12)
+
+
+def test_an_interrupt_keeps_a_certified_point():
+    X, y, options = wide_problem(7, "l2")
+    judge = drlogit.solve(X, y, solver="interior-point", tol=1e-8, **options)
+    stop = Stop(keeps=True)
+    stop.interrupted = True
+    found = truncated(X, y, options, tol=1e-15, stop=stop)
+    assert found.status is drlogit.Status.INTERRUPTED
+    assert found.dual_objective <= judge.objective + 1e-10 <= found.objective + 2e-8

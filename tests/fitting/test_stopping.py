@@ -200,7 +200,7 @@ def test_a_callback_may_raise_the_interrupt_itself():
 def test_a_fit_that_runs_out_of_time_is_fitted_and_warns(clock):
     X, y = numbers()
     model = DRLogisticRegression(**BALL, max_time=2.0)
-    model._callback = clock.tick
+    model.on_iteration = clock.tick
     with pytest.warns(ConvergenceWarning, match=r"stopped at max_time.* Raise max_time") as caught:
         model.fit(X, y)
     assert caught[0].filename == __file__
@@ -212,7 +212,7 @@ def test_a_fit_that_runs_out_of_time_is_fitted_and_warns(clock):
 def test_an_interrupted_fit_is_fitted_and_the_interrupt_goes_on():
     X, y = numbers()
     model = DRLogisticRegression(**BALL)
-    model._callback = interrupting(2)
+    model.on_iteration = interrupting(2)
     with (
         pytest.warns(ConvergenceWarning, match="was interrupted"),
         pytest.raises(KeyboardInterrupt, match=r"keeps the best certified model so far.* nats"),
@@ -233,7 +233,7 @@ def test_an_interrupt_ends_the_searches_of_others(monkeypatch):
         if len(seen) == 2:
             signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(DRLogisticRegression, "_callback", staticmethod(watch))
+    monkeypatch.setattr(DRLogisticRegression, "on_iteration", staticmethod(watch))
     search = GridSearchCV(DRLogisticRegression(kappa=1.0), {"epsilon": [0.1, 0.05]}, cv=2)
     with pytest.warns(ConvergenceWarning), pytest.raises(KeyboardInterrupt):
         search.fit(X, y)

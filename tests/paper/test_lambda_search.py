@@ -30,7 +30,7 @@ def solve(X, y, **options):
 
 
 #: What takes projected gradients, the one inner solver of the ℓ1 ball, too long.
-SLOW = ("unscaled-linf", "wide-linf", "separable-linf-tiny")
+SLOW = ("wide-linf", "separable-linf-tiny")
 
 
 @pytest.mark.parametrize("search", SEARCHES)

@@ -35,13 +35,13 @@ def test_worst_values_are_those_of_all_moves(seed):
     vector = problem.join(coef, intercept)
     offers = domain_zoo.offers(case, coef, intercept, steps=3)
     robust, layout = problem.robust_loss(vector), TableLayout.of(problem)
-    samples = PieceSamples(problem.rows, layout)
+    samples = PieceSamples(problem.rows, layout, problem.kappa)
     for lam in (0.1, 0.7, 3.0, robust.least, robust.least + 0.4):
         best = [float((loss - lam * cost).max()) for cost, loss in (o.T for o in offers)]
         expected = domain_zoo.weights_of(case) @ best
         # As the interior point asks the adversary, and as questions about models do.
         x = layout.inside(vector, lam, 0.0)
-        _, sums = samples.linearise(samples.open(x, 0.1, problem.kappa), x, 0.0, 0.0, 0.1)
+        _, sums = samples.linearise(samples.open(x, 0.1), x, 0.0, 0.0, 0.1)
         assert sums[-8] == pytest.approx(expected, abs=1e-9)
         if lam >= robust.least:
             value = robust.value(case["epsilon"], lam)

@@ -73,7 +73,7 @@ def run(arguments: Namespace, console: Console) -> int:
     estimator = DRLogisticRegression(**settings)
     interrupted = False
     with console.progress("fit") as bar:
-        estimator._callback = console.watcher(
+        estimator.on_iteration = console.watcher(
             lambda at: bar(lambda: f"iteration {at.n_iter}, {at.elapsed:.1f} s, gap {at.gap:.1e}")
         )
         try:

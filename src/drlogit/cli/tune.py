@@ -84,7 +84,7 @@ def run(arguments: Namespace, console: Console) -> int:
         **parameters(arguments, training),
     )  # fmt: skip
     with console.progress("tune") as bar:
-        search._on_fold = console.watcher(
+        search.on_fold = console.watcher(
             lambda done, total: bar(lambda: f"{done} of {total} folds")
         )
         search = training.fit(search)

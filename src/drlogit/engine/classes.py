@@ -24,7 +24,6 @@ from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import State
 from ..rows.reductions import Sum
-from . import driver
 from ._classes import (
     ClassState,
     certify_classes,
@@ -38,7 +37,8 @@ from ._cones import Cone, PairwiseCones, cone_of, no_norm
 from ._newton import Newton
 from ._sums import CHANGES
 from .class_system import ClassSystem, add_pairs
-from .pair import RowSamples, Scaling, greatest_gain
+from .front import RowSamples, greatest_gain, near_mu, run
+from .pair import Scaling
 from .settings import SETTINGS
 
 
@@ -181,14 +181,8 @@ def _run(
     newton = scaling.newton(problem.epsilon)
     samples = ClassSamples(problem, newton)
     x, mu = _opening(scaling, start)
-
-    def report(n_iter: int, better_bound: Any) -> bool:
-        return monitor.report(n_iter, newton.best, newton.dual, newton.lam, better_bound)
-
-    with np.errstate(all="ignore"):
-        newton.open(x, mu)
-        state = samples.open(newton.trial(0.0), mu)
-        found = driver.run(samples, newton, state, mu, tol, max_iter, report)
+    newton.open(x, mu)
+    found = run(samples, newton, mu, tol, max_iter, monitor)
     best = newton.best_model()
     assert isinstance(newton.wide, ClassSystem)
     info = {
@@ -218,7 +212,7 @@ def _opening(scaling: ClassScaling, start: Result | None) -> tuple[FloatArray, f
         model -= model[-1]
         x[:-1] = (model / scaling.one).ravel()
         x[-1] = (1.0 + SETTINGS.start_room) * lam * sigma
-        mu = SETTINGS.near_mu if problem.flips else SETTINGS.near_mu_loss
+        mu = near_mu(flips=problem.flips)
     return x, mu
 
 

@@ -12,14 +12,11 @@ Derivation: docs/algorithm.md, (1), sections 2 and 11.
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ..dual.certify import certify
 from ..dual.coordinates import pair_coordinates
 from ..dual.pair import parts
 from ..problem.label_costs import within_reach
@@ -28,14 +25,14 @@ from ..problem.problem import Problem
 from ..problem.result import Monitor, Result, Solution, Status
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
-from ..rows.interface import BlockFunction, BlockState, Rows, State
-from ..rows.reductions import Sum
-from ..starts.start import Start, dual_point_of, is_for, start_from, with_lambda
+from ..rows.interface import Rows, State
+from ..starts.start import Start, dual_point_of, start_from, with_lambda
 from . import driver
 from ._cones import cone_of, no_norm
 from ._newton import Newton
 from ._pair import PairState, certify_pair, correct_pair, linearise_pair, open_pair, predict_pair
 from ._sums import CHANGES
+from .front import RowSamples, accepted_start, greatest_gain, near_mu, run
 from .large import (
     MOST_MODELS,
     LargeFit,
@@ -45,42 +42,11 @@ from .large import (
     start_from_sample,
     surveyed_point,
 )
-from .protocols import D, Samples
 from .settings import SETTINGS
 from .wide import WideSystem, is_wide
 
-#: How exactly a gain is found, and what is clearly more than that (``greatest_gain``).
-_GAIN_TOL = 1e-9
-_CLEAR_GAIN = 1e-3
-
 #: No slopes of a linear loss, and no costs of flips.
 _NONE = np.zeros(0)
-
-#: A compiled visit: rows of a block and its state, more arguments -> the new state and sums.
-Kernel = Callable[..., tuple[Any, FloatArray]]
-
-
-class RowSamples(Samples[State, D]):
-    """Samples that are visited block by block, with compiled functions of a block and its state."""
-
-    def __init__(self, rows: Rows) -> None:
-        self.rows, self.visits = rows, 0
-
-    @abstractmethod
-    def open(self, coef: FloatArray, mu: float) -> State:
-        """The state on the central path at these coefficients."""
-
-    def _visit(
-        self, function: Kernel, state: State, *arguments: object
-    ) -> tuple[State, FloatArray]:
-        self.visits += 1
-        state, (sums,) = self.rows.run(_visit, state, function, *arguments)
-        return state, sums
-
-    def _on_blocks(self, function: BlockFunction, state: State | None, *arguments: object) -> State:
-        """The state that a block function makes."""
-        new: State = self.rows.run(function, state, *arguments)[0]
-        return new
 
 
 class PairSamples(RowSamples[State]):
@@ -154,13 +120,6 @@ def _open_pair(
     return open_pair(block.compiled, costs, slopes, coef, mu), ()
 
 
-def _visit(
-    block: Block, state: BlockState, function: Kernel, *arguments: object
-) -> tuple[BlockState, tuple[Sum]]:
-    state, sums = function(block.compiled, state, *arguments)
-    return state, (Sum(sums),)
-
-
 def _weights_pair(block: Block, state: PairState) -> tuple[FloatArray, tuple[()]]:
     return block.weights * state.curvature(), ()
 
@@ -220,7 +179,7 @@ def interior_point(
         tried first, then the run opens near its model.
     """
     if start is not None:
-        solution = _optimal_already(problem, start, tol, monitor)
+        solution = accepted_start(problem, start, dual_point_of, tol, monitor)
         if solution is not None:
             return solution
     known = None if start is None else start_from(problem, start)
@@ -312,16 +271,9 @@ def _run(
     else:
         samples = LossSamples(rows, newton)
     x, mu = _opening(scaling, hinge, start)
-
-    def report(n_iter: int, better_bound: Callable[[], float]) -> bool:
-        left = max(newton.best - newton.expected, newton.complementarity)
-        stop = monitor.report(n_iter, newton.best, newton.dual, newton.lam, better_bound)
-        return stop or (estimated and bool(left <= tol))
-
-    with np.errstate(all="ignore"):
-        newton.open(x, mu)
-        state = samples.open(newton.trial(0.0), mu)
-        return newton, samples, driver.run(samples, newton, state, mu, tol, max_iter, report)
+    newton.open(x, mu)
+    found = run(samples, newton, mu, tol, max_iter, monitor, estimated=estimated)
+    return newton, samples, found
 
 
 def _opening(scaling: Scaling, hinge: bool, start: Start | None) -> tuple[FloatArray, float]:
@@ -343,7 +295,7 @@ def _opening(scaling: Scaling, hinge: bool, start: Start | None) -> tuple[FloatA
         model[problem.penalised] *= lam / size
     x[:-1] = model / scaling.scale[:-1]
     x[-1] = (1.0 + SETTINGS.start_room) * lam * sigma
-    return x, SETTINGS.near_mu if hinge else SETTINGS.near_mu_loss
+    return x, near_mu(flips=hinge)
 
 
 def null_model(problem: Problem, tol: float = 1e-12, max_iter: int = 200) -> FloatArray:
@@ -367,45 +319,6 @@ def flip_budget(problem: Problem, null: FloatArray, *, free_only: bool = False) 
     return greatest_gain(posed, Scaling(problem).sigma, problem.kappa, problem.dearest_flip)
 
 
-def greatest_gain(posed: Callable[[float], tuple[Newton, RowSamples[Any]]], *costs: float) -> float:
-    """The greatest gain per λ of a linear loss at a fixed λ.
-
-    The gain may be as large as the largest of these costs of moves and flips, or as small as the
-    least: costs are divided by the largest, then by less, until the gain is clearly more than the
-    tolerance.
-    """
-    unit, mu = max(costs), SETTINGS.start_mu
-    while True:
-        newton, samples = posed(unit)
-        newton.pinned = True
-        x = np.zeros(newton.size)
-        x[-1] = 1.0
-        with np.errstate(all="ignore"):
-            newton.open(x, mu)
-            state = samples.open(newton.trial(0.0), mu)
-            driver.run(samples, newton, state, mu, _GAIN_TOL, 200)
-        gain = max(-float(newton.best), 0.0)
-        if gain >= _CLEAR_GAIN or unit <= min(costs):
-            return gain * unit
-        unit = max(1e-3 * unit, min(costs))
-
-
 def slopes_at(block: Block, _: None, null: FloatArray) -> tuple[FloatArray, tuple[()]]:
     """Dual probabilities of a model: slopes of a loss that is linear there."""
     return flip_probability(block.margins(null)), ()
-
-
-def _optimal_already(
-    problem: Problem, start: Result, tol: float, monitor: Monitor
-) -> Solution | None:
-    """The start itself, if the dual point that comes with it proves it optimal."""
-    point = dual_point_of(problem, start) if is_for(problem, start) else None
-    coefficients = problem.join(start.coef, start.intercept)
-    if point is None or not np.isfinite(coefficients).all():
-        return None
-    certificate = certify(problem, coefficients, point=point, tol=tol)
-    if certificate.gap > tol:
-        return None
-    monitor.report(0, certificate.primal, certificate.dual, certificate.lam)
-    info = {"solver": "interior-point", "grams": 0, "visits": 0}
-    return Solution(coefficients, Status.OPTIMAL, 0, point, info=info)

@@ -20,26 +20,25 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..dual._certificate import FREE, IN_NORM, Coordinates
-from ..dual.certify import certify, dual_point_of_pieces, pieces_of_dual_point
+from ..dual.certify import dual_point_of_pieces, pieces_of_dual_point
 from ..dual.pieces import PieceCoordinates, PieceMasses
 from ..problem.category_codes import codes_of
 from ..problem.domains import Domains, items_of
 from ..problem.label_costs import within_reach
 from ..problem.norms import Norm
 from ..problem.problem import Problem
-from ..problem.result import Monitor, Result, Solution, Status
+from ..problem.result import Monitor, Result, Solution
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
-from ..rows.interface import BlockState, Rows, State
+from ..rows.interface import Rows, State
 from ..rows.reductions import Sum
-from . import driver
 from ._cones import Cones, RowCone, cone_of, no_norm
 from ._newton import Newton
 from ._pieces import PieceState, Table, follow, linearise, open_pieces, with_missing
 from ._pieces import certify as certify_pieces
 from ._sums import COUNT, SCALARS
-from .pair import Kernel, slopes_at
-from .protocols import Samples
+from .front import RowSamples, accepted_start, gain_at_fixed_lambda, near_mu, run
+from .pair import slopes_at
 from .settings import SETTINGS
 
 #: Columns of sparse rows with at least this share of entries are kept as dense ones; levels of
@@ -360,31 +359,22 @@ def _stored(block: Block, _: None) -> tuple[None, tuple[Sum]]:
     return None, (Sum(stored.astype(np.float64)),)
 
 
-class PieceSamples(Samples[State, State]):
-    """The samples of features with domains, as pieces."""
+class PieceSamples(RowSamples[State]):
+    """The samples of features with domains, as pieces; arguments as for ``pair.PairSamples``."""
 
-    def __init__(self, rows: Rows, layout: TableLayout) -> None:
-        self.rows, self.layout = rows, layout
-        self.visits = self.nulls = self.n_pieces = 0
+    def __init__(
+        self, rows: Rows, layout: TableLayout, kappa: float, slopes: State | None = None,
+        epsilon: float = math.inf,
+    ) -> None:  # fmt: skip
+        super().__init__(rows, layout.table)
+        self.kappa, self.slopes, self.epsilon = kappa, slopes, epsilon
+        self.nulls = self.n_pieces = 0
         self.corrected = np.zeros(0)  # all corrections of a dual point together
 
-    def _visit(
-        self, function: Kernel, state: State, *arguments: object
-    ) -> tuple[State, FloatArray]:
+    def open(self, coef: FloatArray, mu: float) -> State:
         self.visits += 1
-        state, (sums,) = self.rows.run(_visit, state, self.layout, function, *arguments)
-        return state, sums
-
-    def open(
-        self, coef: FloatArray, mu: float, kappa: float, slope: State | None = None,
-        epsilon: float = math.inf,
-    ) -> State:  # fmt: skip
-        """Where a run begins; with ``slope``, s per sample, the loss is -s u.
-
-        Flips out of reach of ``epsilon`` are left out.
-        """
-        self.visits += 1
-        return self.rows.run(_open, slope, self.layout, kappa, epsilon, coef, mu)[0]
+        arguments = self.table, self.kappa, self.epsilon, coef, mu
+        return self._on_blocks(_open, self.slopes, *arguments)
 
     def linearise(
         self, state: State, coef: FloatArray, primal: float, dual: float, mu: float
@@ -416,19 +406,12 @@ class PieceSamples(Samples[State, State]):
 
 
 def _open(
-    block: Block, slope: FloatArray | None, layout: TableLayout, kappa: float, epsilon: float,
-    coef: FloatArray, mu: float,
+    block: Block, slope: FloatArray | None, table: Callable[[Block], Table], kappa: float,
+    epsilon: float, coef: FloatArray, mu: float,
 ) -> tuple[PieceState, tuple[()]]:  # fmt: skip
     slope = np.zeros(0) if slope is None else slope
     costs = within_reach(block.flip_costs(kappa), epsilon)
-    return open_pieces(layout.table(block), costs, slope, coef, mu), ()
-
-
-def _visit(
-    block: Block, state: BlockState, layout: TableLayout, function: Kernel, *rest: object
-) -> tuple[BlockState, tuple[Sum]]:
-    state, sums = function(layout.table(block), state, *rest)
-    return state, (Sum(sums),)
+    return open_pieces(table(block), costs, slope, coef, mu), ()
 
 
 # --- fits -----------------------------------------------------------------------------------------
@@ -444,24 +427,19 @@ def interior_point_with_domains(
 ) -> Solution:
     """Solve (P') to a certified gap of ``tol``; parameters as for every solver."""
     if start is not None:
-        solution = _optimal_already(problem, start, tol, monitor)
+        solution = accepted_start(problem, start, _pieces_of, tol, monitor)
         if solution is not None:
             return solution
     asked = problem
     rows, origin = problem.rows.compact or (problem.rows, None)
     problem = replace(problem, rows=rows)
     layout = TableLayout.of(problem)
-    samples, (x, mu) = PieceSamples(rows, layout), _opening(problem, layout, start)
+    samples = PieceSamples(rows, layout, problem.kappa, epsilon=problem.epsilon)
+    x, mu = _opening(problem, layout, start)
     newton = layout.newton(problem, problem.epsilon, x, mu)
-
-    def report(n_iter: int, better_bound: Callable[[], float]) -> bool:
-        return monitor.report(n_iter, newton.best, newton.dual, newton.lam, better_bound)
-
-    with np.errstate(all="ignore"):
-        state = samples.open(newton.trial(0.0), mu, problem.kappa, epsilon=problem.epsilon)
-        # The certificate charges all levels of groups that cannot change, one more than the solver:
-        # up to twice as much.
-        found = driver.run(samples, newton, state, mu, 0.5 * tol, max_iter, report)
+    # The certificate charges all levels of groups that cannot change, one more than the solver: up
+    # to twice as much.
+    found = run(samples, newton, mu, 0.5 * tol, max_iter, monitor)
     best = newton.best_model()
     pieces = None
     if found.point is not None:
@@ -494,27 +472,13 @@ def _opening(
         return layout.inside(nothing, lam, _PUSH), SETTINGS.start_mu
     coefficients = problem.join(start.coef, start.intercept)
     lam = max(start.lam, problem.dual_norm(coefficients))
-    mu = SETTINGS.near_mu if math.isfinite(problem.kappa) else SETTINGS.near_mu_loss
+    mu = near_mu(flips=math.isfinite(problem.kappa))
     return layout.inside(coefficients, lam, 0.5 * SETTINGS.start_room), mu
 
 
-def _optimal_already(
-    problem: Problem, start: Result, tol: float, monitor: Monitor
-) -> Solution | None:
-    """The start itself, if the dual point that comes with it proves it optimal."""
-    ball = start.ball
-    if ball is not None and (ball.epsilon, ball.kappa) != (problem.epsilon, problem.kappa):
-        return None
-    pieces = pieces_of_dual_point(problem, start.dual)
-    coefficients = problem.join(start.coef, start.intercept)
-    if pieces is None or not np.isfinite(coefficients).all():
-        return None
-    certificate = certify(problem, coefficients, point=pieces, guess=start.lam, tol=tol)
-    if certificate.gap > tol:
-        return None
-    monitor.report(0, certificate.primal, certificate.dual, certificate.lam)
-    info = {"solver": "interior-point", "grams": 0, "visits": 0}
-    return Solution(coefficients, Status.OPTIMAL, 0, pieces, info=info)
+def _pieces_of(problem: Problem, start: Result) -> State | None:
+    """The dual point of a result, as a state of the rows; None if it has none."""
+    return pieces_of_dual_point(problem, start.dual)
 
 
 def _plain(block: Block, both: Any, n_items: int) -> tuple[PieceMasses, tuple[()]]:
@@ -540,14 +504,10 @@ def critical_radius(problem: Problem, null: FloatArray) -> float:
     """
     layout, domains = TableLayout.of(problem), problem.domains
     assert domains is not None
-    samples = PieceSamples(problem.rows, layout)
     slope, _ = problem.rows.run(slopes_at, None, null)
     typical = domains.largest_cost + problem.transport_norm(problem.rows.column_scale)
     push, mu, lam = _PUSH, SETTINGS.start_mu, 1.0 / min(problem.kappa, typical)
     x = layout.inside(np.zeros(problem.costs.size), lam / (1.0 + 2.0 * push), push)
     newton = layout.newton(problem, 0.0, x, mu)
-    newton.pinned = True
-    with np.errstate(all="ignore"):
-        state = samples.open(newton.trial(0.0), mu, problem.kappa, slope)
-        driver.run(samples, newton, state, mu, 1e-7, 200)
-    return float(max(0.0, -newton.best) / lam)
+    samples = PieceSamples(problem.rows, layout, problem.kappa, slope)
+    return float(gain_at_fixed_lambda(samples, newton, mu, 1e-7) / lam)

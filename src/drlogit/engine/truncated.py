@@ -90,7 +90,10 @@ def truncated_interior_point(
     max_iter: int = 150,
     start: Result | None = None,
 ) -> Solution:
-    """Solve the problem to a certified gap of ``tol``.  A ``start`` makes no difference."""
+    """Solve the problem to a certified gap of ``tol``.
+
+    ``start`` is ignored: the method opens with the same point whatever was solved before.
+    """
     with np.errstate(all="ignore"):
         return _Run(problem, monitor).solve(tol, max_iter)
 

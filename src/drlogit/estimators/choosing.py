@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib import import_module
 from numbers import Real
@@ -26,18 +26,15 @@ from ..fitting.paths import (
     solve_radii,
     warn_about_gaps,
 )
-from ..fitting.solving import SolverName
 from ..fitting.suggested_radius import suggested_radius
 from ..problem.classes import ClassProblem
 from ..problem.label_costs import StatedKappa, as_stated, kappa_text
-from ..problem.norms import Norm, NormName
 from ..problem.problem import Problem
 from ..problem.result import Result, Status
 from ..problem.stopping import Stop
 from ..rows.arrays import FloatArray
 from .classifier import DRLogisticRegression
-from .tables.encoding import Fill
-from .training_data import TrainingData
+from .training_data import TrainingData, training_data
 
 
 def epsilon_max(
@@ -45,23 +42,16 @@ def epsilon_max(
     y: ArrayLike,
     *,
     kappa: Any,
-    norm: NormName | Norm = "l1",
-    fit_intercept: bool = True,
-    feature_costs: Any = None,
-    categories: Any = None,
-    bounds: Any = None,
-    categorical_features: Any = "from_dtype",
-    ordinal: Mapping[Any, Sequence[Any]] | None = None,
-    numbers: Sequence[Any] | None = None,
-    missing: Fill = "error",
     sample_weight: ArrayLike | None = None,
+    **parameters: Any,
 ) -> float:
     """The smallest radius at which the robust model is constant: all penalised coefficients are 0.
 
-    Parameters are those of :class:`drlogit.DRLogisticRegression`; ``epsilon / kappa`` is the
-    largest share of labels the adversary may flip.  With two classes, ε_max is at most
-    ``kappa / 2``, because an adversary that flips half of the labels leaves nothing to learn.  If
-    flips of one class have several costs, the model may also be constant at some smaller radii.
+    ``parameters`` are those of :class:`drlogit.DRLogisticRegression`, such as ``norm``;
+    ``epsilon / kappa`` is the largest share of labels the adversary may flip.  With two classes,
+    ε_max is at most ``kappa / 2``, because an adversary that flips half of the labels leaves
+    nothing to learn.  If flips of one class have several costs, the model may also be constant at
+    some smaller radii.
 
     Returns
     -------
@@ -75,12 +65,7 @@ def epsilon_max(
     >>> drlogit.epsilon_max(X, y, kappa=0.1) <= 0.05
     True
     """
-    _, _, problem = _posed(
-        X, y, sample_weight, kappa, norm=norm, fit_intercept=fit_intercept,
-        feature_costs=feature_costs, categories=categories, bounds=bounds,
-        categorical_features=categorical_features, ordinal=ordinal, numbers=numbers,
-        missing=missing,
-    )  # fmt: skip
+    _, _, problem = _posed(X, y, sample_weight, kappa, parameters)
     return largest_radius(problem)
 
 
@@ -89,26 +74,17 @@ def suggest_radius(
     y: ArrayLike,
     *,
     confidence: float = 0.95,
-    norm: NormName | Norm = "l1",
-    fit_intercept: bool = True,
-    feature_costs: Any = None,
-    categories: Any = None,
-    bounds: Any = None,
-    categorical_features: Any = "from_dtype",
-    ordinal: Mapping[Any, Sequence[Any]] | None = None,
-    numbers: Sequence[Any] | None = None,
-    missing: Fill = "error",
     sample_weight: ArrayLike | None = None,
     n_draws: int = 2000,
     random_state: int | np.random.Generator | None = 0,
+    **parameters: Any,
 ) -> float:
     """The radius ε at which the ball is as large as the sampling error, from one preliminary fit.
 
     Parameters
     ----------
-    X, y, norm, fit_intercept, feature_costs, categories, bounds, categorical_features, ordinal, \
-numbers, missing
-        As in :class:`drlogit.DRLogisticRegression`.
+    X, y
+        As in :meth:`drlogit.DRLogisticRegression.fit`.
     confidence : float
         Probability, in (0, 1), that the ball contains a distribution for which the true
         coefficients are optimal.  Asymptotic, for samples of a logistic model.
@@ -120,6 +96,8 @@ numbers, missing
         Number of draws of a normal vector.
     random_state : int, numpy.random.Generator or None
         Seed of the draws.
+    **parameters
+        Parameters of :class:`drlogit.DRLogisticRegression`, such as ``norm``.
 
     Returns
     -------
@@ -142,12 +120,7 @@ numbers, missing
     """
     if not (isinstance(confidence, Real) and 0.0 < confidence < 1.0):
         raise ValueError(f"confidence must be in (0, 1), got {confidence!r}")
-    _, _, problem = _posed(
-        X, y, sample_weight, math.inf, norm=norm, fit_intercept=fit_intercept,
-        feature_costs=feature_costs, categories=categories, bounds=bounds,
-        categorical_features=categorical_features, ordinal=ordinal, numbers=numbers,
-        missing=missing,
-    )  # fmt: skip
+    _, _, problem = _posed(X, y, sample_weight, math.inf, parameters)
     return suggested_radius(problem, confidence, check_count(n_draws, "n_draws"), random_state)
 
 
@@ -214,22 +187,10 @@ def regularization_path(
     n_epsilons: int = 30,
     min_fraction: float = 1e-3,
     kappa: Any = 1.0,
-    norm: NormName | Norm = "l1",
-    fit_intercept: bool = True,
-    feature_costs: Any = None,
-    categories: Any = None,
-    bounds: Any = None,
-    categorical_features: Any = "from_dtype",
-    ordinal: Mapping[Any, Sequence[Any]] | None = None,
-    numbers: Sequence[Any] | None = None,
-    missing: Fill = "error",
     sample_weight: ArrayLike | None = None,
-    solver: SolverName = "auto",
-    tol: float = 1e-6,
-    max_iter: int | None = None,
-    max_time: float | None = None,
     warm_start: bool = True,
     callback: Callable[[Result], Any] | None = None,
+    **parameters: Any,
 ) -> RegularizationPath:
     """Fit the model for a range of radii, from the one that makes it constant downwards.
 
@@ -250,16 +211,16 @@ def regularization_path(
         Cost of flipping a label: ``epsilon / kappa`` is the largest share of labels that the
         adversary may flip.  ``inf`` if labels are correct; by label or by sample as in
         :class:`~drlogit.DRLogisticRegression`.
-    norm, fit_intercept, feature_costs, categories, bounds, categorical_features, ordinal, \
-numbers, missing, sample_weight, solver, tol, max_iter
-        As in :class:`~drlogit.DRLogisticRegression`.
-    max_time : float, optional
-        Time limit in seconds for all fits.  The fit at the limit returns its best certified model,
-        and no further radius is fitted.
+    sample_weight : array of shape (n_samples,), optional
+        Non-negative weights; only their proportions matter.
     warm_start : bool
         Whether each fit starts from the ones before it.
     callback : callable, optional
         Called with the :class:`~drlogit.Result` of each radius when it is available.
+    **parameters
+        Parameters of :class:`~drlogit.DRLogisticRegression`, such as ``norm`` and ``tol``.
+        ``max_time`` limits the seconds of all fits together.  The fit at the limit returns its best
+        certified model, and no further radius is fitted.
 
     Returns
     -------
@@ -284,13 +245,8 @@ numbers, missing, sample_weight, solver, tol, max_iter
     >>> bool((path.gaps <= 1e-6).all())
     True
     """
-    stop = Stop(max_time)
-    learner, data, problem = _posed(
-        X, y, sample_weight, kappa, norm=norm, fit_intercept=fit_intercept,
-        feature_costs=feature_costs, categories=categories, bounds=bounds,
-        categorical_features=categorical_features, ordinal=ordinal, numbers=numbers,
-        missing=missing,
-    )  # fmt: skip
+    learner, data, problem = _posed(X, y, sample_weight, kappa, parameters)
+    stop = Stop(learner.max_time)
     names = data.model["names"]
     limit = largest_radius(problem)
     if epsilons is None:
@@ -299,8 +255,9 @@ numbers, missing, sample_weight, solver, tol, max_iter
         radii = check_radii(epsilons)
     results = []
     fits = solve_radii(
-        problem, radii, warm_start=warm_start, solver=solver, tol=tol, max_iter=max_iter, stop=stop
-    )
+        problem, radii, warm_start=warm_start, solver=learner.solver, tol=learner.tol,
+        max_iter=learner.max_iter, stop=stop,
+    )  # fmt: skip
     for radius, result in zip(radii, fits, strict=False):  # fewer, if the time is up
         coef, intercept = data.reported(result.coef, result.intercept, float(radius))
         results.append(replace(result, coef=coef, intercept=intercept))
@@ -310,13 +267,13 @@ numbers, missing, sample_weight, solver, tol, max_iter
     warn_about_gaps(
         "regularization_path",
         [result.gap for result in results],
-        tol,
+        learner.tol,
         next(limits, Status.STALLED),
     )
     if len(results) < radii.size:
         warnings.warn(
             f"regularization_path reached {len(results)} of {radii.size} radii within "
-            f"max_time={max_time:g} seconds.",
+            f"max_time={learner.max_time:g} seconds.",
             ConvergenceWarning,
             stacklevel=2,
         )
@@ -336,9 +293,9 @@ numbers, missing, sample_weight, solver, tol, max_iter
 
 
 def _posed(
-    X: Any, y: Any, sample_weight: Any, kappa: Any, **model: Any
+    X: Any, y: Any, sample_weight: Any, kappa: Any, parameters: dict[str, Any]
 ) -> tuple[DRLogisticRegression, TrainingData, Problem | ClassProblem]:
     """An estimator, the checked samples, and the problem that it would solve, with ε = 1."""
-    learner = DRLogisticRegression(1.0, kappa, **model)
-    data = learner._check_data(X, y, sample_weight, kappa)
+    learner = DRLogisticRegression(1.0, kappa, **parameters)
+    data = training_data(learner, X, y, sample_weight, kappa)
     return learner, data, data.pose(1.0, kappa)

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from numpy.typing import ArrayLike
 
-from ..fitting.solving import SolverName
 from ..fitting.suggested_radius import suggested_radius
 from ..problem.classes import ClassProblem
 from ..problem.label_costs import can_flip, flips_in_words, kappa_text
-from ..problem.norms import NormName
 from ..problem.problem import Problem
 from ..problem.result import Result
 from ..problem.stopping import Stop
 from .robust_classifier import RobustLinearClassifier
-from .tables.encoding import Fill
-from .training_data import TrainingData
+from .training_data import TrainingData, training_data
 
 
+@dataclass(eq=False, repr=False)
 class DRLogisticRegression(RobustLinearClassifier):
     """Wasserstein distributionally robust logistic regression.
 
@@ -166,50 +164,10 @@ class DRLogisticRegression(RobustLinearClassifier):
     True
     """
 
-    def __init__(
-        self,
-        epsilon: float | str = 0.01,
-        kappa: Any = 1.0,
-        *,
-        norm: NormName = "l1",
-        fit_intercept: bool = True,
-        feature_costs: Any = None,
-        categories: Any = None,
-        bounds: Any = None,
-        categorical_features: Any = "from_dtype",
-        ordinal: Mapping[Any, Sequence[Any]] | None = None,
-        numbers: Sequence[Any] | None = None,
-        missing: Fill = "error",
-        solver: SolverName = "auto",
-        tol: float = 1e-6,
-        max_iter: int | None = None,
-        max_time: float | None = None,
-        class_weight: Mapping[Any, float] | str | None = None,
-        label_noise: Any = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.kappa = kappa
-        self.norm = norm
-        self.fit_intercept = fit_intercept
-        self.feature_costs = feature_costs
-        self.categories = categories
-        self.bounds = bounds
-        self.categorical_features = categorical_features
-        self.ordinal = ordinal
-        self.numbers = numbers
-        self.missing = missing
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.class_weight = class_weight
-        self.label_noise = label_noise
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    epsilon: float | str = 0.01
+    kappa: Any = 1.0
+    _: KW_ONLY
+    warm_start: bool = False
 
     def fit(
         self,
@@ -268,7 +226,7 @@ class DRLogisticRegression(RobustLinearClassifier):
         return self
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, kappa: Any, stop: Stop) -> None:
-        data = self._check_data(X, y, sample_weight, kappa)
+        data = training_data(self, X, y, sample_weight, kappa)
         epsilon = 1.0 if isinstance(self.epsilon, str) else self.epsilon
         problem = data.pose(epsilon, kappa, self.n_jobs)
         self._advise(problem.rows, robust=epsilon > 0.0)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from difflib import get_close_matches
 from functools import cache
 from typing import Any
@@ -25,10 +26,8 @@ from ..fitting.paths import (
     radii_below,
     warn_about_gaps,
 )
-from ..fitting.solving import SolverName
 from ..problem.classes import ClassProblem
 from ..problem.label_costs import as_stated, scaled_costs
-from ..problem.norms import NormName
 from ..problem.problem import Problem
 from ..problem.result import Status
 from ..problem.stopping import Stop
@@ -37,15 +36,15 @@ from ..rows.chunks import in_memory
 from .classifier import DRLogisticRegression
 from .folds import choose, mean_log_likelihood, rising_end, score_fold, tabulate
 from .robust_classifier import RobustLinearClassifier
-from .tables.encoding import Fill
 from .tables.frames import is_table
-from .training_data import TrainingData
+from .training_data import TrainingData, training_data
 
 #: Gap of fits within folds, if ``tol`` is smaller.  With 1e-4 mean scores of six tables (of the
 #: bars) moved by up to .44 standard errors, though each chose the pair that 1e-6 chose.
 FOLD_TOL = 1e-5
 
 
+@dataclass(eq=False, repr=False)
 class DRLogisticRegressionCV(RobustLinearClassifier):
     """Distributionally robust logistic regression with ``epsilon`` and ``kappa`` chosen by CV.
 
@@ -144,65 +143,17 @@ numbers, missing, solver, tol, max_iter, class_weight, label_noise
     0.99
     """
 
+    epsilons: int | ArrayLike = 7
+    kappas: int | ArrayLike = 2
+    _: KW_ONLY
+    kappa: Any = None
+    min_fraction: float = 1e-3
+    cv: Any = 5
+    scoring: str | Callable[..., float] | None = None
+    one_standard_error: bool = False
+    refit: bool = True
+
     _if_constant = "No smaller radius scored better on the folds."
-
-    #: Called with the number of finished folds and of all folds; its method ``say`` shows text.
-    _on_fold: Callable[[int, int], None] | None = None
-
-    def __init__(
-        self,
-        epsilons: int | ArrayLike = 7,
-        kappas: int | ArrayLike = 2,
-        *,
-        kappa: Any = None,
-        min_fraction: float = 1e-3,
-        cv: Any = 5,
-        scoring: str | Callable[..., float] | None = None,
-        one_standard_error: bool = False,
-        refit: bool = True,
-        norm: NormName = "l1",
-        fit_intercept: bool = True,
-        feature_costs: Any = None,
-        categories: Any = None,
-        bounds: Any = None,
-        categorical_features: Any = "from_dtype",
-        ordinal: Mapping[Any, Sequence[Any]] | None = None,
-        numbers: Sequence[Any] | None = None,
-        missing: Fill = "error",
-        solver: SolverName = "auto",
-        tol: float = 1e-6,
-        max_iter: int | None = None,
-        max_time: float | None = None,
-        class_weight: Mapping[Any, float] | str | None = None,
-        label_noise: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.epsilons = epsilons
-        self.kappas = kappas
-        self.kappa = kappa
-        self.min_fraction = min_fraction
-        self.cv = cv
-        self.scoring = scoring
-        self.one_standard_error = one_standard_error
-        self.refit = refit
-        self.norm = norm
-        self.fit_intercept = fit_intercept
-        self.feature_costs = feature_costs
-        self.categories = categories
-        self.bounds = bounds
-        self.categorical_features = categorical_features
-        self.ordinal = ordinal
-        self.numbers = numbers
-        self.missing = missing
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.class_weight = class_weight
-        self.label_noise = label_noise
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     def fit(
         self,
@@ -263,7 +214,7 @@ numbers, missing, solver, tol, max_iter, class_weight, label_noise
             in_memory(each) if is_dask(each) else each for each in (y, sample_weight, kappa)
         )
         scorer = self._scorer()
-        given = self._check_data(X, y, sample_weight, kappa)
+        given = training_data(self, X, y, sample_weight, kappa)
         if groups is not None and np.shape(groups) != given.y.shape:
             raise ValueError(
                 f"groups must have one entry for each of {given.y.size} samples, got shape "
@@ -287,7 +238,7 @@ numbers, missing, solver, tol, max_iter, class_weight, label_noise
         weights = None if sample_weight is None else np.asarray(sample_weight)
         samples = X if raw else given.X, given.y, weights, given.kappa
         fits = len(splits) * sum(radii.size for radii in epsilons)
-        announce(problem, self._on_fold, self.verbose, fits)
+        announce(problem, self.on_fold, self.verbose, fits)
         of_folds = stop.sooner(1.0 - self.refit / (len(splits) + 1.0))
         found = self._run_folds(
             scorer, samples, splits, kappas, epsilons, of_folds, from_largest=counted
@@ -405,6 +356,6 @@ numbers, missing, solver, tol, max_iter, class_weight, label_noise
         found: list[FloatArray] = []
         for each in running:
             found.append(each)
-            if self._on_fold is not None:
-                self._on_fold(len(found), len(splits))
+            if self.on_fold is not None:
+                self.on_fold(len(found), len(splits))
         return np.array(found)

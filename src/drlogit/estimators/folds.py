@@ -21,7 +21,7 @@ from ..rows.chunks import in_memory
 from ..rows.threads import one_blas_thread
 from .robust_classifier import RobustLinearClassifier
 from .tables.frames import rows_of
-from .training_data import matrix_of
+from .training_data import matrix_of, training_data
 
 
 def _fits(
@@ -71,7 +71,7 @@ def score_fold(
     learner = copy.copy(learner)  # others may be at work with the same one
     (X, y, weights, _), (train, test) = samples, split
     given = [part_of(each, train, y.size) for each in samples[1:]]
-    training = learner._check_data(rows_of(X, train), *given)
+    training = training_data(learner, rows_of(X, train), *given)
     missing = np.setdiff1d(classes, training.classes).tolist()
     if missing:
         raise ValueError(

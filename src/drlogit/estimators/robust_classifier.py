@@ -10,7 +10,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,49 +25,47 @@ from ..engine import tables as _engine_of_tables  # noqa: F401  (no first fit wa
 from ..fitting.exact_zeros import is_constant
 from ..fitting.solving import SolverName, solve_problem
 from ..problem.classes import ClassProblem
-from ..problem.label_costs import StatedKappa, as_stated, flip_costs, kappa_text
+from ..problem.label_costs import StatedKappa, as_stated, kappa_text
 from ..problem.norms import NormName
 from ..problem.problem import Problem
 from ..problem.result import Callback, Result
 from ..problem.stopping import Stop
 from ..rows.arrays import FloatArray, IndexArray, beyond_memory, is_dask
-from ..rows.checks import check_unmasked
 from ..rows.interface import Rows
 from .class_recall import ClassRecall
-from .label_noise import noise_matrix, true_probabilities
-from .tables.by_column import (
-    UnscaledDataWarning,
-    resolve_bounds,
-    resolve_costs,
-    unlike_units,
-    unpenalised,
-)
-from .tables.encoding import FILLS, Encoding, Fill, numbers_only, position_of
-from .training_data import TrainingData, features_to_fit, matrix_of
+from .label_noise import true_probabilities
+from .tables.by_column import UnscaledDataWarning, unlike_units, unpenalised
+from .tables.encoding import Encoding, Fill
+from .training_data import TrainingData, matrix_of, names_given, table_of, training_data
 
 
-class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """What both estimators share: the data they take, the model they fit, and what it answers."""
+@dataclass(eq=False, repr=False, kw_only=True)
+class ModelParameters:
+    """The parameters that both estimators have; :class:`DRLogisticRegression` explains them."""
 
-    norm: NormName
-    fit_intercept: bool
-    feature_costs: Any
-    categories: Any
-    bounds: Any
-    categorical_features: Any
-    ordinal: Mapping[Any, Sequence[Any]] | None
-    numbers: Sequence[Any] | None
-    missing: Fill
-    solver: SolverName
-    tol: float
-    max_iter: int | None
-    max_time: float | None
-    class_weight: Mapping[Any, float] | str | None
-    label_noise: Any
-    n_jobs: int | None
-    verbose: int
+    norm: NormName = "l1"
+    fit_intercept: bool = True
+    feature_costs: Any = None
+    categories: Any = None
+    bounds: Any = None
+    categorical_features: Any = "from_dtype"
+    ordinal: Mapping[Any, Sequence[Any]] | None = None
+    numbers: Sequence[Any] | None = None
+    missing: Fill = "error"
+    solver: SolverName = "auto"
+    tol: float = 1e-6
+    max_iter: int | None = None
+    max_time: float | None = None
+    class_weight: Mapping[Any, float] | str | None = None
+    label_noise: Any = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
-    # Of models that were fitted to a matrix.
+
+class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """The methods that both estimators have: fitting a checked problem, and predictions."""
+
+    # These stay None if X is a matrix of numbers and no such parameter was given.
     encoding_: Encoding | None = None
     feature_costs_: Any = None
     categories_: Any = None
@@ -79,55 +77,17 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     _if_constant = "Choose a smaller epsilon."
 
-    #: Told of every iteration, to show progress, and what a long fit will take if it has a method
-    #: ``say``; not a parameter, and nothing for users.
-    _callback: Callback | None = None
+    #: Called after every iteration, to show progress; if it has a method ``say``, that is called
+    #: with a forecast of a long fit.  Not a parameter: the command line sets it.
+    on_iteration: Callback | None = None
+
+    #: The same for the folds of a search: called with the number of finished folds and of all.
+    on_fold: Callable[[int, int], None] | None = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-    # --- from X and y to checked samples ----------------------------------------------------
-
-    def _check_data(self, X: Any, y: Any, sample_weight: Any, kappa: Any = None) -> TrainingData:
-        """Check the samples, remember features and classes, fold class weights into weights.
-
-        Tables are encoded, and what moving their columns costs is found for the encoded ones.
-        ``kappa``, if it is stated, stays with the samples.
-        """
-        if self.missing not in FILLS:
-            raise ValueError(
-                f"missing must be one of {', '.join(map(repr, FILLS))}, got {self.missing!r}"
-            )
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None"
-            )
-        check_unmasked(y, "y")
-        X = features_to_fit(self, X, sample_weight)
-        data = TrainingData.of(X, y, sample_weight, self.class_weight)
-        self.classes_ = data.classes
-        self.label_noise_ = noise_matrix(self.label_noise, self.classes_)
-        costs = None
-        if kappa is not None:
-            costs = flip_costs(kappa, self.classes_, data.codes, data.weights)
-        names, encoding = self._names_given, self.encoding_
-        self.feature_costs_ = resolve_costs(
-            self.feature_costs, data.X, data.weights, names, encoding
-        )
-        self.bounds_ = resolve_bounds(self.bounds, data.X, names, encoding)
-        self.categories_ = self._groups(names)
-        data.encoding, data.kappa = encoding, costs
-        data.model = {
-            "norm": self.norm,
-            "fit_intercept": self.fit_intercept,
-            "feature_costs": self.feature_costs_,
-            "categories": self.categories_,
-            "bounds": self.bounds_,
-            "names": encoding.names if encoding else getattr(self, "feature_names_in_", None),
-        }
-        return data
 
     @contextmanager
     def _unless_it_fails(self) -> Iterator[None]:
@@ -146,12 +106,12 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         if robust and self.feature_costs_ is not None:
             costs = np.asarray(self.feature_costs_, dtype=np.float64)
             if np.isinf(costs).any():
-                said.append(unpenalised(costs, self._table, rows.n_samples) or "")
+                said.append(unpenalised(costs, table_of(self), rows.n_samples) or "")
         for each in filter(None, said):
             warnings.warn(each, UserWarning, stacklevel=4)
         if self.feature_costs is not None or not robust:
             return
-        names = self._names_given if self.encoding_ is None else self.encoding_.names
+        names = names_given(self) if self.encoding_ is None else self.encoding_.names
         deviation = rows.column_deviations[: len(names)]
         for group in self.categories_ or ():  # levels have no unit
             deviation[[j for j in group if j is not None]] = 0.0
@@ -160,22 +120,6 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             warnings.warn(found, UnscaledDataWarning, stacklevel=4)
 
     # --- from samples to fitted attributes --------------------------------------------------
-
-    def _groups(self, names: Sequence[Any]) -> Any:
-        """Groups of columns of the matrix, by position: those stated, and those encoded."""
-        encoded = [] if self.encoding_ is None else self.encoding_.categories
-        stated = self.categories
-        if stated is None or any(isinstance(each, str) for each in (stated, *stated)):
-            return encoded or stated  # what is no list of groups is refused later
-        first = [place[0] if place.size else -1 for place in self._table.places]
-        found: list[Any] = []
-        for group in stated:
-            at = [
-                c if c is None else int(first[position_of(c, names, "categories")]) for c in group
-            ]
-            ordered = isinstance(group, Mapping)
-            found.append(dict(zip(at, group.values(), strict=True)) if ordered else at)
-        return [*found, *encoded]
 
     def _fit_problem(
         self,
@@ -192,7 +136,7 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         """
         result = solve_problem(
             problem, solver=self.solver, tol=self.tol, max_iter=self.max_iter, start=start,
-            verbose=verbose, callback=self._callback, stop=stop,
+            verbose=verbose, callback=self.on_iteration, stop=stop,
         )  # fmt: skip
         # One that was stopped may have got no further than that.
         model = problem.join(result.coef, result.intercept)
@@ -201,7 +145,7 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         result = replace(result, coef=coef, intercept=intercept, dual=None)
         if problem.domains is not None and self.categories_ is not None:
             self.categories_ = problem.domains.with_none_stated(self.categories_)
-        self._set_result(result, problem.epsilon, as_stated(problem.cost, self.classes_))
+        set_result(self, result, problem.epsilon, as_stated(problem.cost, self.classes_))
         self._warn(result, problem, constant=constant)
         if result.converged and not constant:
             self._warn_of_neglect(data)
@@ -249,23 +193,12 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             raise ValueError(
                 "kappa must be given, because the model was fitted with one kappa for each sample"
             )
-        given = clone(self)._check_data(X, y, sample_weight, kappa)
+        given = training_data(clone(self), X, y, sample_weight, kappa)
         result = solve_problem(
             given.pose(self.epsilon_, kappa, self.n_jobs), solver=self.solver, tol=self.tol,
             max_iter=self.max_iter,
         )  # fmt: skip
         result.save_proof(path, given.X, given.y, given.weights)
-
-    def _set_result(self, result: Result, epsilon: float, kappa: StatedKappa) -> None:
-        """Set the fitted attributes that follow from the result of the fit."""
-        self.coef_ = np.atleast_2d(result.coef)
-        self.intercept_ = np.atleast_1d(result.intercept)
-        self.lambda_ = np.array([result.lam])
-        self.worst_case_loss_ = np.array([result.objective])
-        self.dual_gap_ = np.array([result.gap])
-        self.n_iter_ = np.array([result.n_iter])
-        self.epsilon_, self.kappa_ = float(epsilon), kappa
-        self.result_ = result
 
     def _warn(self, result: Result, problem: Problem | ClassProblem, *, constant: bool) -> None:
         title = type(self).__name__
@@ -286,18 +219,6 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             )
 
     # --- what a fitted model answers --------------------------------------------------------
-
-    @property
-    def _names_given(self) -> Sequence[Any]:
-        """Names of the columns of X, or their positions."""
-        if self.encoding_ is not None:
-            return [column.name for column in self.encoding_.columns]
-        return getattr(self, "feature_names_in_", range(self.n_features_in_))
-
-    @property
-    def _table(self) -> Encoding:
-        """The columns of X, and the columns of ``coef_`` that each has become."""
-        return numbers_only(self._names_given) if self.encoding_ is None else self.encoding_
 
     def decision_function(self, X: Any) -> FloatArray:
         """Signed scores: the margin of the second class, or one column for each class.
@@ -357,7 +278,9 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
         check_is_fitted(self, "coef_")
         places = [
-            (column.name, level) for column in self._table.columns for level in column.shown_levels
+            (column.name, level)
+            for column in table_of(self).columns
+            for level in column.shown_levels
         ]
         K, costs = self.coef_.shape[0], self.feature_costs_
         costs = np.ones(len(places)) if costs is None else np.asarray(costs)
@@ -419,6 +342,20 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
         lazy: np.ndarray[Any, Any] = map_rows(method, X, n_columns, dtype)
         return lazy
+
+
+def set_result(
+    model: RobustLinearClassifier, result: Result, epsilon: float, kappa: StatedKappa
+) -> None:
+    """Set the fitted attributes that follow from the result of the fit."""
+    model.coef_ = np.atleast_2d(result.coef)
+    model.intercept_ = np.atleast_1d(result.intercept)
+    model.lambda_ = np.array([result.lam])
+    model.worst_case_loss_ = np.array([result.objective])
+    model.dual_gap_ = np.array([result.gap])
+    model.n_iter_ = np.array([result.n_iter])
+    model.epsilon_, model.kappa_ = float(epsilon), kappa
+    model.result_ = result
 
 
 def _decided(scores: FloatArray) -> IndexArray:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -19,6 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, validate_data
 
 from ..problem.classes import ClassProblem, pose_classes
+from ..problem.label_costs import flip_costs
 from ..problem.problem import Problem, pose_problem
 from ..rows.arrays import FloatArray, IndexArray, Matrix, is_dask
 from ..rows.building import checked_rows, of_both_classes
@@ -34,10 +35,14 @@ from ..rows.checks import (
     signs_of,
 )
 from ..rows.interface import Rows
+from .label_noise import noise_matrix
+from .tables.by_column import resolve_bounds, resolve_costs
 from .tables.encoding import (
+    FILLS,
     Encoding,
     find_categorical,
     fit_encoding,
+    numbers_only,
     position_of,
     positions_of,
 )
@@ -66,7 +71,7 @@ class TrainingData:
 
     @classmethod
     def of(cls, X: Any, y: Any, sample_weight: Any, class_weight: Any) -> TrainingData:
-        """Features that have been checked with labels and weights, which are now."""
+        """Check labels and weights; the features have been checked."""
         if is_dask(y):
             if class_weight is not None:
                 raise ValueError(
@@ -155,6 +160,75 @@ class TrainingData:
         return np.asarray((weights / weights.sum()) @ self.X).ravel()
 
 
+def training_data(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, kappa: Any = None
+) -> TrainingData:
+    """Check and encode the samples of a fit.
+
+    The estimator gets the attributes that describe them: classes, columns and encoding, and the
+    costs, bounds and categories of the encoded columns.  ``kappa`` is None if a search chooses it.
+    """
+    if estimator.missing not in FILLS:
+        raise ValueError(
+            f"missing must be one of {', '.join(map(repr, FILLS))}, got {estimator.missing!r}"
+        )
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None"
+        )
+    check_unmasked(y, "y")
+    matrix = _features_to_fit(estimator, X, sample_weight)
+    data = TrainingData.of(matrix, y, sample_weight, estimator.class_weight)
+    estimator.classes_ = data.classes
+    estimator.label_noise_ = noise_matrix(estimator.label_noise, data.classes)
+    if kappa is not None:
+        data.kappa = flip_costs(kappa, data.classes, data.codes, data.weights)
+    names, encoding = names_given(estimator), estimator.encoding_
+    estimator.feature_costs_ = resolve_costs(
+        estimator.feature_costs, matrix, data.weights, names, encoding
+    )
+    estimator.bounds_ = resolve_bounds(estimator.bounds, matrix, names, encoding)
+    estimator.categories_ = _groups(estimator.categories, table_of(estimator))
+    data.encoding = encoding
+    data.model = {
+        "norm": estimator.norm,
+        "fit_intercept": estimator.fit_intercept,
+        "feature_costs": estimator.feature_costs_,
+        "categories": estimator.categories_,
+        "bounds": estimator.bounds_,
+        "names": encoding.names if encoding else getattr(estimator, "feature_names_in_", None),
+    }
+    return data
+
+
+def names_given(model: Any) -> Sequence[Any]:
+    """Names of the columns of X, or their positions."""
+    if model.encoding_ is not None:
+        return [column.name for column in model.encoding_.columns]
+    names: Sequence[Any] = getattr(model, "feature_names_in_", range(model.n_features_in_))
+    return names
+
+
+def table_of(model: Any) -> Encoding:
+    """The columns of X, and the columns of ``coef_`` that each has become."""
+    return numbers_only(names_given(model)) if model.encoding_ is None else model.encoding_
+
+
+def _groups(stated: Any, table: Encoding) -> Any:
+    """Categories as columns of the matrix: the parameter ``categories``, and those encoded."""
+    encoded = table.categories
+    if stated is None or any(isinstance(each, str) for each in (stated, *stated)):
+        return encoded or stated  # anything but a list of groups is refused later
+    names = [column.name for column in table.columns]
+    first = [place[0] if place.size else -1 for place in table.places]
+    found: list[Any] = []
+    for group in stated:
+        at = [c if c is None else int(first[position_of(c, names, "categories")]) for c in group]
+        ordered = isinstance(group, Mapping)
+        found.append(dict(zip(at, group.values(), strict=True)) if ordered else at)
+    return [*found, *encoded]
+
+
 def _check_classes(classes: np.ndarray[Any, Any]) -> None:
     """Two labels or more, and labels, not measurements."""
     found = classes
@@ -199,7 +273,7 @@ def with_class_weights(
 # --- X as a matrix of numbers, in a fit and for a fitted model ------------------------------
 
 
-def features_to_fit(estimator: Any, X: Any, sample_weight: Any) -> Any:
+def _features_to_fit(estimator: Any, X: Any, sample_weight: Any) -> Any:
     """A matrix; the estimator remembers the columns, and how they are encoded."""
     estimator.encoding_ = estimator.columns_seen_ = None
     if is_dask(X):  # checked where they lie, by the fit

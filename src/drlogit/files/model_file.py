@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..estimators.classifier import DRLogisticRegression
 from ..estimators.classifier_cv import DRLogisticRegressionCV
 from ..estimators.label_noise import noise_matrix
+from ..estimators.robust_classifier import set_result
 from ..estimators.tables.encoding import EncodedColumn, Encoding
 from ..estimators.tables.frames import MISSING_MARKS
 from ..problem.domains import check_domains
@@ -296,7 +297,7 @@ def _parse(top: Fields) -> DRLogisticRegression:
         epsilon, unit, model.norm, costs, model.fit_intercept, *ends, flip_multiples, none,
         domains.positions,
     )  # fmt: skip
-    model._set_result(_parse_fit(fit, ball, K, n, model.tol), epsilon, model.kappa)
+    set_result(model, _parse_fit(fit, ball, K, n, model.tol), epsilon, model.kappa)
     model.set_params(**read_parameters(top["parameters"]))
     return model
 

@@ -125,7 +125,8 @@ def solve(
         Time limit in seconds, checked between iterations.  The best certified point so far is
         returned, and the status says so.
     start : Result, optional
-        An earlier result to start from; samples, radius, costs and norm may differ.
+        An earlier result to start from; samples, radius, costs and norm may differ.  The truncated
+        interior point ignores it.
     callback : callable, optional
         Called with an :class:`~drlogit.problem.result.Iterate` per iteration; True stops the run.
     verbose : int

@@ -6,17 +6,13 @@
 Algorithm 1 of Li, Huang and So (2019): the β-step solves (C), the μ-step takes the log-loss at
 its linearisation and the kink exactly, so that it is a shrinkage in closed form.
 
-Linearised ADMM, method (c) of their Section 5.2 and a baseline, is the same except that the μ-step
-also has the classic term ``(η/2)‖μ - μ^k‖²``, η > L_f.
-
 Paper → code: x → ``beta``, y → ``mu``, A → Z, w → ``weights * v``, ρ → ``rho / N``, γ → ``gamma``,
 η → ``eta / N``;
 f(μ) = Σ w_i (h(μ_i) + ½(μ_i - κλ)) and P(μ) = ½ Σ w_i |μ_i - κλ|.  Units are those of ``admm``.
 
 The solver starts from ``v = s - a`` of the null model; the released code starts from ``w = 1``, N
-times the natural size of the multiplier.  By default ρ follows a safeguarded rule.  A ρ that grows
-without end freezes the iterates whether or not they are optimal, so the solver ends the growth at
-ρ = 1e8/N and continues with the safeguarded rule.
+times the natural size of the multiplier.  By default ρ balances the residuals.  A growing ρ freezes
+the iterates, optimal or not, so growth ends at ρ = 1e12/N and the balanced rule follows.
 """
 
 from __future__ import annotations
@@ -68,8 +64,8 @@ def lp_admm_steps(
     rho : float, optional
         The penalty ρ₀; None for 1/N.
     gamma : float, optional
-        The growth γ ≥ 1 of ρ per iteration; 1 keeps it constant, None balances the residuals.  ρ
-        stops growing at 1e12/N, where nothing moves any more.
+        The growth γ ≥ 1 of ρ per iteration; 1 keeps it constant, None balances the residuals.
+        Growth ends at 1e12/N, where rounding hides every move; then the residuals are balanced.
     eta : float
         The weight η of linearised ADMM's term ``(η/2)‖y - y^k‖²``; 0 for LP-ADMM.
     inner : str or callable

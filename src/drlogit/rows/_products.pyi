@@ -1,6 +1,6 @@
 """Products with the data, a panel of rows at a time."""
 
-from .arrays import FloatArray, Matrix
+from .arrays import FloatArray, IndexArray, Matrix
 
 class CompiledRows:
     """Rows of X, with an optional constant column, their labels and weights, for compiled loops."""
@@ -23,3 +23,12 @@ def weighted_gram(rows: CompiledRows, d: FloatArray) -> FloatArray: ...
 def weighted_squares(rows: CompiledRows, d: FloatArray) -> FloatArray: ...
 def product(rows: CompiledRows, coef: FloatArray) -> FloatArray: ...
 def adjoint(rows: CompiledRows, columns: FloatArray) -> FloatArray: ...
+def sparse_outer(
+    starts: IndexArray,
+    columns: IndexArray,
+    values: FloatArray,
+    tops: IndexArray,
+    rows: IndexArray,
+    transposed: FloatArray,
+    out: FloatArray,
+) -> None: ...

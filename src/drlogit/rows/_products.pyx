@@ -485,3 +485,27 @@ def weighted_squares(CompiledRows rows, const double[::1] d):
             rows.squares(lo, min(lo + b, n), &d[lo], &out[0])
     rows.free()
     return found
+
+
+def sparse_outer(const Py_ssize_t[::1] starts, const int[::1] columns, const double[::1] values,
+                 const Py_ssize_t[::1] tops, const int[::1] rows, const double[::1] transposed,
+                 double[:, ::1] out):
+    """Add ``X Xᵀ`` to the upper triangle of ``out``; X is given in canonical CSR and CSC form.
+
+    Row i of the product is a sum of columns of X, each from its entry in row i on.  ``next_row``
+    has the place of that entry, for every column.
+    """
+    cdef Py_ssize_t i, e, f, j
+    cdef double value
+    cdef double* row
+    cdef Py_ssize_t[::1] next_row = np.array(tops)
+    fit(out.shape[0] == out.shape[1] == starts.shape[0] - 1, "the matrix")
+    with nogil:
+        for i in range(starts.shape[0] - 1):
+            row = &out[i, 0]
+            for e in range(starts[i], starts[i + 1]):
+                j = columns[e]
+                value = values[e]
+                for f in range(next_row[j], tops[j + 1]):
+                    row[rows[f]] += value * transposed[f]
+                next_row[j] += 1

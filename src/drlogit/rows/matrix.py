@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ._products import CompiledRows, compiled_rows, product
+from ._products import CompiledRows, compiled_rows, product, sparse_outer
 from .arrays import BoolArray, FloatArray, IndexArray, Matrix
 
 #: Bytes of one dense chunk: half of a common second-level cache.
@@ -135,19 +135,23 @@ def density(X: Matrix) -> float:
 def outer_product(X: Matrix, row_scale: FloatArray, column_scale: FloatArray) -> FloatArray:
     """Upper triangle of ``diag(r) X diag(c²) Xᵀ diag(r)``; what is below it means nothing."""
     n_rows = X.shape[0]
-    if sp.issparse(X):
-        scaled = sp.csr_array(X.multiply(row_scale[:, None]).multiply(column_scale))
-        out = np.zeros((n_rows, n_rows))
-        # The product of sparse matrices is anything but sparse: chunk by chunk.
-        for rows in row_chunks(n_rows, n_rows):
-            out[rows, rows.start :] = (scaled[rows] @ scaled[rows.start :].T).toarray()
-        return out
     out = np.zeros((n_rows, n_rows))
+    if sp.issparse(X):
+        values = X.data * np.repeat(row_scale, np.diff(X.indptr)) * column_scale[X.indices]
+        scaled = sp.csr_array((values, X.indices, X.indptr), X.shape)
+        by_row, by_column = (
+            (each.indptr.astype(np.intp), each.indices.astype(np.int32), each.data)
+            for each in (scaled, scaled.tocsc())
+        )
+        # SciPy's product of sparse matrices takes four times as long (farm-ads).
+        sparse_outer(*by_row, *by_column, out)
+        return out
     step = max(64, CHUNK_BYTES // (8 * max(n_rows, 1)))
     for first in range(0, X.shape[1], step):
         part = X[:, first : first + step] * column_scale[first : first + step]
-        part *= row_scale[:, None]
         out += part @ part.T
+    out *= row_scale
+    out *= row_scale[:, None]
     return out
 
 
