@@ -351,7 +351,7 @@ def test_a_threshold_is_that_of_the_library(folder, cancer, run, answer):
     assert found["promise"]["value"] == pytest.approx(expected.promise.value)
     assert "independent" in found["promise"]["assumed"]
     _, out, _ = run("threshold seen.json unseen.csv --max-fpr 0.7")
-    assert out.startswith("Decide for malignant from a probability of")
+    assert out.startswith("Predict malignant if its probability is at least")
     decided = answer("predict seen.json unseen.csv --threshold 0.2")["predictions"]
     share = model.predict_proba(frame)[:, 1]
     assert decided == np.where(share >= 0.2, "malignant", "benign").tolist()
@@ -389,7 +389,7 @@ def test_a_guarantee_is_that_of_the_library(folder, cancer, run, answer):
     assert [part["group"] for part in groups] == ["diagnosis = benign", "diagnosis = malignant"]
     code, out, _ = run("guarantee seen.json unseen.csv")
     assert code == cli.DONE
-    assert "With 95% confidence, for every distribution within epsilon = 0.1" in out
+    assert "and in every distribution within epsilon = 0.1 of it" in out
     assert "Assumed: the rows are independent" in out
     _, _, err = run("guarantee seen.json seen.csv")
     assert "these look like the rows that the model was fitted to" in err
@@ -436,7 +436,7 @@ def test_tune(folder, cancer, run, answer):
     code, out, _ = run(command)
     assert code == cli.DONE
     assert re.search(r"^ *chosen +[\d.e-]+ ", out, re.M)
-    assert "Averages the" in out
+    assert "Limits for the average of" in out
 
 
 def test_path(folder, run, answer):

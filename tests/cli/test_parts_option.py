@@ -42,7 +42,7 @@ def test_tune_leaves_each_part_out(table, capsys):
     assert found["cv_results"]["mean_test_score"] == pytest.approx(
         search.cv_results_["mean_test_score"], abs=1e-6
     )
-    assert "spread between parts is ignored" in found["guarantee"]["assumed"]
+    assert "which ignores differences between parts" in found["guarantee"]["assumed"]
     assert run("tune all.csv --parts place --shuffle") == cli.BAD_INPUT
     assert "--parts needs a data file" in capsys.readouterr().err
 
@@ -52,8 +52,8 @@ def test_a_guarantee_pools_parts_and_says_so(table):
     model = drlogit.DRLogisticRegression(0.02, 1.0).fit(X, y)
     found = drlogit.guarantee(model, X, y, cv=LeaveOneGroupOut(), parts=table["place"])
     assert found.folds == 4
-    assert "spread between parts is ignored" in str(found)
-    with pytest.raises(ValueError, match="parts are for folds"):
+    assert "which ignores differences between parts" in str(found)
+    with pytest.raises(ValueError, match="parts needs a splitter"):
         drlogit.guarantee(model, X, y, parts=table["place"])
 
 

@@ -317,7 +317,7 @@ def test_a_page_opens_with_what_is_decided_by():
         assert f"{alone.gap.value:.4g}" in shown
     assert text.index("cost at threshold") < text.index("log-loss")
     opening = (
-        "Decide for 1 from a probability of 0.1667 on. Costs: a sample that is -1 and is decided"
+        "Predict 1 if its probability is at least 0.1667. Costs: a sample of class -1 predicted as"
     )
     assert text.index(opening) < text.index("cost at threshold")
     assert page.index(opening) < page.index("cost at threshold") < page.index("log-loss")

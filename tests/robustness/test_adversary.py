@@ -114,7 +114,7 @@ def test_confusion_adds_up_to_the_errors(seed):
         # Who is moved keeps the label; only flips change how many there are of each.
         if np.isinf(costs[np.arange(K) != y[:, None]]).all():
             assert table.sum(axis=1) == pytest.approx(expected.sum(axis=1), abs=1e-5)
-    assert ("in the worst case for the error" in str(report)) == (K > 2)
+    assert ("with the worst error at epsilon" in str(report)) == (K > 2)
     assert 'id="confusion-table"' in report.to_html()
 
 

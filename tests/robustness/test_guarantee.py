@@ -120,7 +120,7 @@ def test_bounds_that_were_found_in_rows_give_no_exact_limit():
         inside = np.flatnonzero((X[:150].min(0) <= X).all(1) & (X[:150].max(0) >= X).all(1))
         found = guarantee(clf, X[inside], y[inside])
         assert found.exact_loss is exact
-        assert ("Both limits hold for every number of rows" in str(found)) is exact
+        assert ("Both limits hold at every sample size" in str(found)) is exact
         assert ("keeps to the stated categories and bounds" in str(found)) is exact
         assert ("keeps to the bounds that were found in rows" in str(found)) is not exact
     with pytest.warns(UserWarning, match="rows lie beyond the bounds of the fit"):
@@ -146,8 +146,8 @@ def test_a_promise_that_says_nothing_says_so():
     found = guarantee(noise, X, y, epsilon=0.05, kappa=1.0, groups=np.arange(120) % 2)
     assert found.constant_loss <= math.log(2.0)
     assert found.constant_error <= 0.5
-    assert "These limits say nothing about the model: one that ignores the features" in str(found)
-    assert "the model is no better than that either" in str(found)
+    assert "These limits say nothing about the model: a model that ignores" in str(found)
+    assert "the model is no better than that" in str(found)
     assert "no better than a model that ignores the features" in str(found).split("group = 1")[1]
     # A good model, in a ball that is too large for these rows.
     good, labels = (COEF, INTERCEPT), draw(40, 1)
@@ -194,7 +194,7 @@ def test_a_model_brings_its_own_ball_and_lambda():
     found = guarantee(clf, *draw(120, 2))
     assert (found.epsilon, found.kappa, found.n) == (0.05, 1.5, 120)
     assert "epsilon = 0.05" in str(found)
-    assert "the model was fixed before" in str(found)
+    assert "the model was chosen without them" in str(found)
     # At another radius λ has to be chosen, on rows that then do not count.
     assert guarantee(clf, *draw(120, 2), epsilon=0.1).n == 96
 
@@ -227,7 +227,7 @@ def test_unequal_weights_count_as_fewer_rows():
     plain = guarantee((COEF, INTERCEPT), X, y, epsilon=0.05, kappa=1.0)
     weighted = guarantee((COEF, INTERCEPT), X, y, epsilon=0.05, kappa=1.0, sample_weight=weights)
     assert weighted.loss - weighted.mean_loss > plain.loss - plain.mean_loss
-    at_hand = "no row of that population has a larger weight than the largest of these"
+    at_hand = "no row of that population weighs more than the heaviest of these"
     assert at_hand in str(weighted)
     assert at_hand not in str(plain)
     ball = {"epsilon": 0.05, "kappa": 1.0, "sample_weight": weights}
@@ -254,7 +254,7 @@ def test_a_report_begins_with_what_holds_for_new_rows():
     page, text = report.to_html(), str(report)
     assert page.index("robust, on 120 rows it had not seen") < page.index("Worst case")
     assert f"robust: log-loss <= {expected['robust'].loss:.4f}" in text
-    assert "the model was fixed before" in page
+    assert "the model was chosen without them" in page
     assert "had not seen" not in str(drlogit.audit(models, X, y))
 
 
@@ -286,7 +286,7 @@ def test_out_of_fold_it_speaks_of_models_that_have_not_seen_the_rows():
     assert found.mean_loss == pytest.approx(np.logaddexp(0.0, -y * odds).mean(), abs=1e-9)
     assert found.mean_error == pytest.approx(np.mean(y * odds <= 0.0))
     assert (found.n, found.folds, found.tried, found.exact_loss) == (200, 5, 1, False)
-    assert "Averages the 5 cross-validation models, not the final one." in str(found)
+    assert "Limits for the average of 5 cross-validation models, not the final model." in str(found)
     as_it_is = StandardScaler(with_mean=False, with_std=False)
     same = guarantee(make_pipeline(as_it_is, clf).fit(X, y), X, y, cv=splits)
     assert same.loss == pytest.approx(found.loss, abs=1e-9)
@@ -341,10 +341,10 @@ def test_out_of_fold_of_a_table_with_weights_and_groups():
 
 def test_what_cannot_be_promised_out_of_fold():
     X, y = draw(50, 1)
-    with pytest.raises(ValueError, match="a model that can be fitted again, got tuple"):
+    with pytest.raises(ValueError, match="a model with a fit method, got tuple"):
         guarantee((COEF, INTERCEPT), X, y, epsilon=0.1, cv=5)
     clf = drlogit.DRLogisticRegression(0.05)
-    with pytest.raises(ValueError, match="must hold out no row twice"):
+    with pytest.raises(ValueError, match="must hold out each row at most once"):
         guarantee(clf.fit(X, y), X, y, cv=ShuffleSplit(3, random_state=0))
-    with pytest.raises(ValueError, match="one kappa, or one for each label"):
+    with pytest.raises(ValueError, match="one kappa or one for each label"):
         guarantee(clf.fit(X, y, kappa=np.linspace(1.0, 2.0, 50)), X, y, cv=5)

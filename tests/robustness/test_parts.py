@@ -21,9 +21,7 @@ def parts(rng, n_parts, rows=60):
 def test_too_few_parts_are_refused_with_what_is_needed():
     X, y, group = parts(np.random.default_rng(0), 4)
     model = drlogit.DRLogisticRegression(0.03, 1.0)
-    with pytest.raises(
-        ValueError, match="4 parts support a confidence of at most 80%; 95% takes 19"
-    ):
+    with pytest.raises(ValueError, match="4 parts allow a confidence of at most 80%; 95% needs 19"):
         drlogit.radius_from_parts(model, X, y, group, 0.95)
     found = drlogit.radius_from_parts(model, X, y, group, 0.8)
     assert found.radius == found.radii.max()

@@ -152,7 +152,7 @@ def test_without_labels_the_limit_is_the_worst_share_of_changed_answers():
         -np.abs(score), A_ub=np.ones((1, 60)), b_ub=0.1, bounds=np.column_stack([0 * mass, mass])
     )
     assert some.loss_limit - some.expected_loss == pytest.approx(-best.fun, rel=1e-9)
-    assert "cannot show changed answers" in str(some)
+    assert "cannot show whether labels changed" in str(some)
 
 
 def test_several_classes():

@@ -32,9 +32,9 @@ def test_costs(fitted):
     assert choice.promise.value > seen.value
     assert float(choice) == choice.threshold
     text = str(choice)
-    assert text.startswith(f"Decide for yes from a probability of {choice.threshold:.4g} on.")
+    assert text.startswith(f"Predict yes if its probability is at least {choice.threshold:.4g}.")
     assert "Assumed: the rows are independent" in text
-    assert f"The usual threshold 0.1667 promises at most {choice.usual_promise.value:.4g}" in text
+    assert f"At the usual threshold 0.1667 it is at most {choice.usual_promise.value:.4g}" in text
 
 
 @pytest.mark.parametrize(("dear", "always"), [("yes", 0.0), ("no", 1.0)])
@@ -46,7 +46,7 @@ def test_the_same_decision_for_everybody_is_a_candidate(fitted, dear, always):
     choice = drlogit.choose_threshold(model, X, y, costs=costs, epsilon=0.1, kappa=5.0)
     assert choice.threshold == always
     assert choice.tpr == 1.0 - always
-    assert str(choice).startswith(f"Decide for {dear} for everybody: ")
+    assert str(choice).startswith(f"Always predict {dear}: ")
     # The cost is the share of the other label, which the rows have as often as they do.
     judged = choice.promise.nominal
     assert judged == pytest.approx(np.mean(y == cheap), abs=0.05)
@@ -64,7 +64,7 @@ def test_limits_of_ratios(fitted, limit, metric):
     assert sign * choice.promise.value <= sign * wanted
     seen = drlogit.worst_case(model, X, y, metric, threshold=choice.threshold)
     assert sign * seen.value < sign * choice.promise.value
-    with pytest.raises(ValueError, match=f"no threshold promises {metric}"):
+    with pytest.raises(ValueError, match=f"no threshold keeps {metric}"):
         drlogit.choose_threshold(model, X, y, **dict.fromkeys(limit, 0.5 - sign * 0.499))
 
 
@@ -117,7 +117,7 @@ def test_metrics_of_a_guarantee_out_of_fold_and_by_group(fitted):
     alone = drlogit.guarantee(model, X, y, metric="error", confidence=0.95, cv=3)
     assert alone.value == pytest.approx(both.error, abs=1e-9)
     assert (alone.folds, alone.n, alone.n_price) == (3, 300, 0)
-    assert "Averages the 3 cross-validation models, not the final one." in str(alone)
+    assert "Limits for the average of 3 cross-validation models, not the final model." in str(alone)
     split = drlogit.guarantee(model, X, y, metric=COSTS, groups={"part": group})
     seen = drlogit.worst_case(model, X, y, COSTS, groups={"part": group})
     assert [part.group for part in split.groups] == ["part = a", "part = b"]
@@ -139,7 +139,7 @@ def test_what_is_refused(fitted):
         drlogit.choose_threshold(model, X, y, costs=COSTS, max_fpr=0.1)
     with pytest.raises(ValueError, match="between 0 and 1, got 2"):
         drlogit.choose_threshold(model, X, y, max_fpr=2)
-    with pytest.raises(ValueError, match="dearer than the right ones"):
+    with pytest.raises(ValueError, match="must cost more than the right one"):
         drlogit.choose_threshold(model, X, y, costs={("no", "yes"): 1.0})
     with pytest.raises(ValueError, match="at least 10 rows"):
         drlogit.choose_threshold(model, X[:9], y[:9], costs=COSTS)

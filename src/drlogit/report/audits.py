@@ -37,6 +37,7 @@ from ..robustness.audited_models import (
 )
 from ..robustness.extremes import Extremes
 from ..robustness.guarantees import guarantee_of
+from ..robustness.metric_promises import scope
 from ..robustness.metrics import metric_of
 from ..robustness.misclassification import CONFUSED, confusion, worst_confusions
 from ..robustness.subgroups import subgroups
@@ -190,7 +191,7 @@ def audit(
     balls: str = "common",
     **ball: Unpack[BallOptions],
 ) -> Audit:
-    """Worst-case loss and error of one or several fitted models over a range of radii.
+    """Compute worst-case loss and error of fitted models over a range of radii.
 
     The ball is around the samples given here.  Several models are measured in one ball: norm, κ,
     costs and bounds that are not stated are those of the first model of this package.
@@ -305,7 +306,7 @@ def _report(report: Audit) -> list[str]:
         prefix = f"{model.name}: " if several else ""
         lines += ["", f"{prefix}half of the predictions can be wrong {_half_wrong(model)}"]
         if model.first_flipped:
-            lines.append("labels that the worst case flips first, where an error costs most:")
+            lines.append("labels that the worst case flips first (those with the largest margins):")
             lines += [
                 f"  row {s.row}: label {s.label!r}, margin {s.margin:.3g}"
                 f", flipped from epsilon = {s.epsilon:.3g}"
@@ -313,13 +314,13 @@ def _report(report: Audit) -> list[str]:
             ]
         elif can_flip(report.kappa):
             lines.append("no label is worth flipping: moving features hurts this model more")
-        lines.append("labels that surprise the model most (the worst case leaves them alone):")
+        lines.append("labels that the model finds least likely (never flipped in the worst case):")
         lines += [
             f"  row {s.row}: label {s.label!r}, margin {s.margin:.3g}"
             for s in model.most_surprising
         ]
         audited = report.audited[model.name]
-        lines += ["as things are:", *_recall(audited).lines(), *_neglected(audited)]
+        lines += ["on these samples:", *_recall(audited).lines(), *_neglected(audited)]
         lines += _confusion(audited, report.epsilons[-1])
     return lines
 
@@ -348,7 +349,7 @@ def _confusion(audit: Adversary, epsilon: float) -> list[str]:
         cells = zip(now[:, k], then[:, k], strict=True)
         columns.append((f"as {label}", [f"{one:.1%} -> {other:.1%}" for one, other in cells]))
     return [
-        f"predicted, as things are -> in the worst case for the error at epsilon = {epsilon:.4g}:",
+        f"predicted, on these samples -> with the worst error at epsilon = {epsilon:.4g}:",
         *(f"  {line}" for line in _table(columns)),
     ]
 
@@ -363,7 +364,7 @@ def _decided(report: Audit) -> list[str]:
         lines += [f"{name}: {line.strip()}" for line in str(found[-1]).splitlines()]
     if not lines:
         return []
-    head = f"{found[0].metric}, as the samples are -> in the worst case"
+    head = f"{found[0].metric}, on these samples -> in the worst case"
     said = "" if report.metric is None else report.metric.decides(_classes(report))
     return ["", *filter(None, [said]), head, *_table(columns), *lines]
 
@@ -379,8 +380,7 @@ def _guarantees(report: Audit) -> list[str]:
     found, first = report.guarantees.items(), next(iter(report.guarantees.values()))
     return [
         "",
-        f"On rows that no model had seen, with {first.confidence:.0%} confidence, for every "
-        f"distribution within epsilon = {first.epsilon:g} of the one they come from:",
+        f"For new rows: {scope(first)[:1].lower()}{scope(first)[1:]}:",
         *(
             f"  {name}: {each.limits} (on these {each.n} rows: {each.mean_loss:.4f}, "
             f"{each.mean_error:.1%})"

@@ -42,7 +42,7 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Bootstrap:
-    """The outcome of :func:`bootstrap`; ``print`` shows a summary.
+    """The result of :func:`bootstrap`; ``str()`` is a summary.
 
     Attributes
     ----------
@@ -74,6 +74,7 @@ class Bootstrap:
 
     def __str__(self) -> str:
         shown = self.coefficients.drop(columns="cost").set_index("column")
+        shown["level"] = shown["level"].fillna("")
         lines = [
             f"{self.confidence:.0%} intervals from {self.n} refits to resampled rows",
             shown.to_string(float_format="{:.3f}".format, na_rep=""),
@@ -82,10 +83,8 @@ class Bootstrap:
         if self.threshold is not None:
             lines.append(f"threshold {self.threshold}")
         if self.without_threshold:
-            lines.append(f"No threshold keeps the limit in {self.without_threshold} refits.")
-        lines.append(
-            "The coefficients are penalised: the intervals do not cover those of a plain fit."
-        )
+            lines.append(f"In {self.without_threshold} of {self.n} refits no threshold was found.")
+        lines.append("The intervals are for penalised coefficients, not for those of a plain fit.")
         return "\n".join(lines)
 
 
@@ -102,7 +101,7 @@ def bootstrap(
     min_precision: float | None = None,
     random_state: int | np.random.Generator | None = 0,
 ) -> Bootstrap:
-    """Bootstrap intervals of coefficients, odds ratios, worst-case loss and threshold.
+    """Compute bootstrap intervals of coefficients, odds ratios, worst-case loss and threshold.
 
     Parameters
     ----------
@@ -170,9 +169,7 @@ def bootstrap(
     for _ in range(n):
         counts = _resampled(rng, labels, weights, classes)
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # what they say of the data, the model's own fit has said
+            warnings.simplefilter("ignore")  # the model's own fit has given the same warnings
             refit = clone(learner).fit(X, labels, **{f"{last}sample_weight": weights * counts})
             if rule:
                 unseen = np.flatnonzero(counts == 0)
@@ -222,7 +219,7 @@ def _last_step(model: Any) -> RobustLinearClassifier:
 def _resampled(
     rng: np.random.Generator, labels: Any, weights: FloatArray, classes: Any
 ) -> FloatArray:
-    """How often each row is drawn; drawn again if a class is lost, which no fit can do without."""
+    """How often each row is drawn; draws that lose a class are repeated."""
     while True:
         counts = rng.multinomial(labels.size, np.full(labels.size, 1.0 / labels.size))
         if np.unique(labels[weights * counts > 0.0]).size == classes.size:

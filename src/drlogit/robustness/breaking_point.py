@@ -1,4 +1,4 @@
-"""How much may go wrong until a metric reaches a limit: the worst case, solved for the radius."""
+"""The radius at which the worst case of a metric reaches a limit."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BreakingPoint:
-    """How much may go wrong until a metric reaches a limit; ``float()`` is the radius.
+    """The radius at which the worst case of a metric reaches a limit; ``float()`` is the radius.
 
     Attributes
     ----------
     epsilon : float
-        The least radius of a ball that contains a distribution at the limit: 0 if the samples are
-        already there, ``inf`` if no radius is large enough.
+        The smallest radius of a ball that contains a distribution at the limit: 0 if the samples
+        are already past it, ``inf`` if no radius is large enough.
     limit, nominal : float
         The limit, and the metric on the samples as they are.
     metric : str
         Its name, with the threshold.
     allowed : tuple of str
-        What the radius allows: the share of wrong labels, how far numbers may be off.
+        The errors in the data that the radius allows, one sentence each.
     exact : bool
         Whether the radius is exact; otherwise it may be slightly too small.
     """
@@ -48,13 +48,14 @@ class BreakingPoint:
         return self.epsilon
 
     def __str__(self) -> str:
-        now = f"{self.metric} is {self.nominal:.4g} on the rows as they are"
+        now = f"{self.metric} is {self.nominal:.4g} on these rows"
         if math.isinf(self.epsilon):
-            return f"{now}; no radius takes it to {self.limit:.4g}"
+            return f"{now}. It cannot reach {self.limit:.4g} at any radius."
         if self.epsilon == 0.0:
-            return f"{now}, which is beyond {self.limit:.4g} already"
+            return f"{now}, which is already past the limit {self.limit:.4g}."
         means = "".join(f"\n  {sentence}" for sentence in self.allowed)
-        return f"{now} and can reach {self.limit:.4g} from epsilon = {self.epsilon:.4g} on:{means}"
+        at = f"It can reach {self.limit:.4g} at epsilon = {self.epsilon:.4g}"
+        return f"{now}. {at}, which allows:{means}"
 
 
 def breaking_point(
@@ -68,7 +69,7 @@ def breaking_point(
     kappa: Any = None,
     **ball: Unpack[BallOptions],
 ) -> BreakingPoint:
-    """The least radius at which the worst case of a metric reaches a limit.
+    """Find the smallest radius at which the worst case of a metric reaches a limit.
 
     Parameters
     ----------
@@ -81,7 +82,7 @@ def breaking_point(
     Returns
     -------
     BreakingPoint
-        ``.epsilon``; ``str()`` says what that radius allows to be wrong.
+        ``.epsilon``; ``str()`` also lists the errors in the data that this radius allows.
 
     Examples
     --------

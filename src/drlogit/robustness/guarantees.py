@@ -1,10 +1,10 @@
-"""A promise about new data: how bad a model can be on the population that unseen rows come from.
+"""Confidence limits for new data: the worst-case loss and error in the population of unseen rows.
 
-The worst-case loss of a fit is about the rows that it was fitted to.  Limits for the population
-come from rows that the model has not seen (:mod:`.unseen_rows`), each at a price that was fixed
-without them.  The values of the error lie between 0 and 1, so its limit holds for every number of
-rows.  So does the limit of the loss where every feature has categories or stated bounds; elsewhere
-it is approximate (:mod:`.limits`).
+The worst-case loss of a fit describes the rows that it was fitted to.  Limits for the population
+use rows that the model has not seen (:mod:`.unseen_rows`), at a dual price that was fixed without
+them.  The error lies between 0 and 1, so its limit holds at every sample size.  So does the limit
+of the loss if every feature has categories or stated bounds; otherwise it is approximate
+(:mod:`.limits`).
 
 The price λ of the loss is that of the fit if the ball is that of the fit.  Otherwise λ is chosen on
 a part of the rows, as the price of the error always is, and that part is left out of the limits.
@@ -33,11 +33,11 @@ from sklearn.base import clone
 from ..estimators.classifier import DRLogisticRegression
 from ..estimators.classifier_cv import DRLogisticRegressionCV
 from ..estimators.tables.frames import rows_of
-from ..problem.label_costs import StatedKappa, flips_in_words
+from ..problem.label_costs import StatedKappa
 from .adversary import Adversary
 from .audit_problem import BallOptions, audit_problem
 from .measured_model import own_fit, radius_of_fit
-from .metric_promises import MetricPromise, about_folds, about_price, promise_of
+from .metric_promises import MetricPromise, about_folds, about_price, promise_of, scope
 from .metrics import metric_of
 from .subgroups import Subgroup, subgroups
 from .unseen_rows import AskedRows, Fold, UnseenRows, in_random_order, own_lambda
@@ -119,9 +119,8 @@ class Guarantee:
         """Why limits do not rest on all rows; empty if they do."""
         if self.n_price and self.n_error < self.n:
             return (
-                f"{self.n_price} of these rows set the price of the adversary's moves for the "
-                f"error, whose limit rests on the other {self.n_error}: a limit needs a price that "
-                "was fixed without its rows."
+                f"For the error, {self.n_price} of these rows chose the dual price of transport, "
+                f"and the limit rests on the other {self.n_error}."
             )
         return about_price(self.n_price)
 
@@ -137,25 +136,21 @@ class Guarantee:
             better &= self.mean_error < self.constant_error
         if not found:
             return ""
-        limit = "These limits say" if len(found) > 1 else f"The limit of the {min(found)} says"
+        limit = "These limits say" if len(found) > 1 else f"The limit on the {min(found)} says"
         helps = "More rows or a smaller epsilon would help."
         if not better:
-            helps = "On these rows as they are, the model is no better than that either."
+            helps = "On these rows, too, the model is no better than that."
         return (
-            f"{limit} nothing about the model: one that ignores the features has "
-            f"{' and '.join(found.values())} with the same confidence. {helps}"
+            f"{limit} nothing about the model: a model that ignores the features has "
+            f"{' and '.join(found.values())} at the same confidence. {helps}"
         )
 
     def __str__(self) -> str:
-        whose = f" with {self.group}" if self.group else ""
         loss = f"has no limit: {self.no_limit}" if self.no_limit else f"<= {self.loss:.4f}"
         lines = [
-            f"With {self.confidence:.0%} confidence, for every distribution within epsilon = "
-            f"{self.epsilon:g} ({flips_in_words(self.epsilon, self.kappa)}) of the one that these "
-            f"{self.n} rows{whose} come from:",
-            f"  expected log-loss {loss}   (on the rows as they are: {self.mean_loss:.4f})",
-            f"  error             <= {self.error:.1%}    (on the rows as they are: "
-            f"{self.mean_error:.1%})",
+            f"{scope(self)}:",
+            f"  expected log-loss {loss}   (on these rows: {self.mean_loss:.4f})",
+            f"  error             <= {self.error:.1%}    (on these rows: {self.mean_error:.1%})",
         ]
         for part in self.groups:
             nothing = "; no better than a model that ignores the features"
@@ -183,7 +178,7 @@ def guarantee(
     random_state: int = 0,
     **ball: Unpack[BallOptions],
 ) -> Guarantee | MetricPromise:
-    """How bad a model can be on the population that unseen rows come from, at a confidence.
+    """Limit the loss and the error of a model in the population that unseen rows come from.
 
     Parameters
     ----------
@@ -207,13 +202,13 @@ def guarantee(
         are corrected for comparing all settings.
     parts : array of shape (n_samples,), optional
         The hospital, year or region of each row, for splitters such as ``LeaveOneGroupOut``.  The
-        statement pools the rows of all parts and says so; for a promise about the next part see
+        limits pool the rows of all parts; for limits on the next part, see
         :func:`drlogit.radius_from_parts`.
     largest_weight : float, optional
-        An upper bound of ``sample_weight`` in the population.  By default it is assumed that no
-        weight exceeds the largest one of these rows, and the statement says so.
+        An upper bound on ``sample_weight`` in the population.  By default the largest weight of
+        these rows, which the statement then lists as an assumption.
     random_state : int
-        Seed for choosing the rows that set the prices.
+        Seed for drawing the rows that choose the dual prices.
     **ball
         ``norm``, ``feature_costs``, ``categories``, ``bounds``, ``space`` and ``sample_weight`` as
         in :func:`drlogit.worst_case_loss`.  A weight says how many rows of the population a row
@@ -253,7 +248,7 @@ def guarantee(
         rows, apart = _out_of_fold(model, X, y, weights, cv, parts, stated, apart, random_state)
         rows = replace(rows, largest_weight=largest_weight)
     elif parts is not None:
-        raise ValueError("parts are for folds: give a splitter such as cv=LeaveOneGroupOut()")
+        raise ValueError("parts needs a splitter, for example cv=LeaveOneGroupOut()")
     else:
         audit = audit_problem(model, X, y, sample_weight=weights, **stated)
         given = np.ones(audit.codes.size) if weights is None else weights
@@ -313,8 +308,8 @@ def _warn_of_seen_rows(rows: UnseenRows, loss: Any) -> None:
     value = float(w @ (loss.gained + loss.paid)[rows.order]) / float(w.sum())
     if fit is not None and math.isclose(value, fit.result_.objective, rel_tol=1e-9, abs_tol=1e-9):
         warnings.warn(
-            "these look like the rows that the model was fitted to: a guarantee is about a "
-            "population only if the model has not seen its rows",
+            "these look like the rows that the model was fitted to: a guarantee needs rows that "
+            "the model has not seen",
             UserWarning,
             stacklevel=4,
         )
@@ -354,12 +349,12 @@ def _out_of_fold(
         tested.append(np.arange(labels.size)[test])
     where = np.concatenate(tested)
     if np.unique(where).size < where.size:
-        raise ValueError("cv must hold out no row twice: such rows are not independent")
+        raise ValueError("cv must hold out each row at most once: limits need independent rows")
     given = np.ones(where.size) if weights is None else weights[where]
     order = in_random_order(given, random_state)
     place = np.full(labels.size, -1)
     place[where] = np.arange(where.size)
-    said = "The rows of all parts are pooled, so the spread between parts is ignored."
+    said = "The rows of all parts are pooled, which ignores differences between parts."
     rows = UnseenRows(
         tuple(folds), given, order, order, tried=tried, out_of_fold=True,
         assumed="" if by_part is None else said,
@@ -370,10 +365,10 @@ def _out_of_fold(
 def refittable(model: Any) -> tuple[Any, int]:
     """What to fit again, and among how many candidates it was chosen."""
     if not hasattr(model, "fit"):
-        raise ValueError(f"cv is for a model that can be fitted again, got {type(model).__name__}")
+        raise ValueError(f"cv needs a model with a fit method, got {type(model).__name__}")
     fit = own_fit(model)
     if fit is not None and isinstance(fit.kappa_, str):
-        raise ValueError("cv is for one kappa, or one for each label, not for each sample")
+        raise ValueError("cv needs one kappa or one for each label, got one for each sample")
     tried = len(getattr(model, "cv_results_", {}).get("params", (model,)))
     if isinstance(model, DRLogisticRegressionCV):
         known = DRLogisticRegression().get_params().keys() - {"n_jobs", "verbose"}
@@ -393,9 +388,9 @@ def _assumptions(rows: UnseenRows, most: float, *, found_in_rows: bool) -> str:
             "bounds that were found in rows" if found_in_rows else "stated categories and bounds"
         )
         said = rows.assumptions(f"it keeps to the {where}")
-        loss = "is as good as these bounds"
+        loss = "holds if new rows keep to these bounds"
     if rows.out_of_fold:
         return said
     if math.isfinite(most) and not found_in_rows:
-        return f"{said} Both limits hold for every number of rows."
-    return f"{said} The limit of the error holds for every number of rows; that of the loss {loss}."
+        return f"{said} Both limits hold at every sample size."
+    return f"{said} The limit on the error holds at every sample size; that on the loss {loss}."

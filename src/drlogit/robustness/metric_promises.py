@@ -1,4 +1,4 @@
-"""What a metric can be on the population that unseen rows come from, at a confidence.
+"""Confidence limits of a metric in the population that unseen rows come from.
 
 The mean of a metric has the limit of :mod:`.unseen_rows`: its values lie between known ends, so the
 limit holds for every number of rows.
@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -85,14 +86,12 @@ class MetricPromise:
 
     def __str__(self) -> str:
         lines = [
-            f"With {self.confidence:.0%} confidence, for every distribution within epsilon = "
-            f"{self.epsilon:g} ({flips_in_words(self.epsilon, self.kappa)}) of the one that these "
-            f"{self.n} rows come from: {self.metric} is {self.bound} {self.value:.4g} "
-            f"({self.nominal:.4g} on the rows as they are)"
+            f"{scope(self)}: {self.metric} is {self.bound} {self.value:.4g}. On these rows it is "
+            f"{self.nominal:.4g}."
         ]
         lines += [
             f"  {part.group} ({part.n} rows): {self.bound} {part.value:.4g} "
-            f"({part.nominal:.4g} on the rows as they are)"
+            f"({part.nominal:.4g} on these rows)"
             for part in self.groups
         ]
         return "\n".join([*lines, *about_folds(self.folds, self.tried)])
@@ -103,11 +102,23 @@ class MetricPromise:
         return about_price(self.n_price)
 
 
+def scope(found: Any) -> str:
+    """For which population the limits of a promise hold, and with what confidence."""
+    whose = f" with {found.group}" if found.group else ""
+    return (
+        f"With {found.confidence:.0%} confidence, in the population of these {found.n} rows{whose} "
+        f"and in every distribution within epsilon = {found.epsilon:g} of it "
+        f"({flips_in_words(found.epsilon, found.kappa)})"
+    )
+
+
 def about_folds(folds: int, tried: int) -> list[str]:
     """What to say about limits that come from cross-validation or from compared settings."""
     lines = []
     if folds:
-        lines.append(f"Averages the {folds} cross-validation models, not the final one.")
+        lines.append(
+            f"Limits for the average of {folds} cross-validation models, not the final model."
+        )
     if tried > 1:
         lines.append(f"Corrected for comparing {tried} settings.")
     return lines
@@ -118,8 +129,8 @@ def about_price(n_price: int) -> str:
     if not n_price:
         return ""
     return (
-        f"{n_price} further rows set the price of the adversary's moves: a limit needs a price "
-        "that was fixed without its rows."
+        f"{n_price} other rows chose the dual price of transport; the rows of a limit may not "
+        "choose its price."
     )
 
 
@@ -137,7 +148,7 @@ def promise_of(
     ``wanted`` is a limit of a ratio that is tested before ``finer`` ones, if these are tested.
     """
     if metric.name == "log_loss":
-        raise ValueError("the log-loss has no largest value: guarantee() without metric limits it")
+        raise ValueError("the log-loss is unbounded: call guarantee() without metric to limit it")
     asked, audit = AskedRows(rows, metric), rows.audit
     sides = (-1.0, 1.0) if metric.name == "calibration" else (1.0,)
     alpha = (1.0 - confidence) / (tried * rows.tried * (1 + len(parts)) * len(sides))

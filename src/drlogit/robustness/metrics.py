@@ -60,15 +60,15 @@ class Metric:
         if self.table is None or len(self.thresholds) > 1:
             said = ""
         elif not self.thresholds:
-            said = "The model decides for the most probable class."
+            said = "The model predicts the most probable class."
         elif self.thresholds[0] in (0.0, 1.0):
-            said = f"Everybody is decided {names[int(self.thresholds[0] == 0.0)]}."
+            said = f"Always predict {names[int(self.thresholds[0] == 0.0)]}."
         else:
-            said = f"Decide for {names[1]} from a probability of {self.thresholds[0]:.4g} on."
+            said = f"Predict {names[1]} if its probability is at least {self.thresholds[0]:.4g}."
         if self.name != "cost" or self.table is None or self.table.shape != (len(names),) * 2:
             return said
         prices = [
-            f"a sample that is {label} and is decided {names[d]} costs {cost:g}"
+            f"a sample of class {label} predicted as {names[d]} costs {cost:g}"
             for label, row in zip(names, self.table.tolist(), strict=True)
             for d, cost in enumerate(row)
             if cost != 0.0

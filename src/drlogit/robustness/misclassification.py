@@ -59,7 +59,7 @@ def misclassification_bounds(
     kappa: Any,
     **ball: Unpack[BallOptions],
 ) -> MisclassificationBounds:
-    """Smallest and largest probability of a wrong prediction over the Wasserstein ball.
+    """Compute the smallest and the largest error rate over the Wasserstein ball.
 
     Both are exact, unless there are too many combinations of categories of different costs: then
     they may be slightly too far apart, and ``exact`` is False.  At ``epsilon=0`` they are the error
@@ -69,14 +69,14 @@ def misclassification_bounds(
     Parameters
     ----------
     model, X, y, epsilon, kappa, **ball
-        As in :func:`drlogit.worst_case_loss`.  Only the decision boundary matters here, so the
-        errors of classifiers of all kinds can be compared.
+        As in :func:`drlogit.worst_case_loss`.  Only the decision boundary matters, so linear
+        classifiers of all kinds can be compared.
 
     Returns
     -------
     MisclassificationBounds
-        A named tuple ``(best, worst)``.  Features with ``bounds`` may take any value between them,
-        so for whole numbers the true bounds can lie within these.
+        A named tuple ``(best, worst)``.  Features with ``bounds`` may take any value between them;
+        if only whole numbers are possible, the interval may be too wide.
     """
     audit = audit_problem(model, X, y, epsilon=epsilon, kappa=kappa, **ball)
     asked = Extremes(audit, metric_of(audit, "error"))

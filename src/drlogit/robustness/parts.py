@@ -47,9 +47,9 @@ class PartsPromise:
         Upper limits of mean log-loss and share of wrong predictions on the next part, each with
         the stated confidence.
     confidence : float
-        Of each limit, if the next part is exchangeable with the past ones.
+        The confidence of each limit, if the next part is exchangeable with the past ones.
     n_parts : int
-        Past parts.
+        The number of past parts.
     theorem : bool
         Whether the model and the reference rows were fixed before the parts were looked at.
     weighted : bool
@@ -67,13 +67,13 @@ class PartsPromise:
         how = (
             "The model was fixed beforehand, so this is exact for exchangeable parts."
             if self.theorem
-            else "Approximate: the past radii are of models that were fitted without each part."
+            else "Approximate: each past radius comes from a model fitted without that part."
         )
         return (
             f"With {self.confidence:.0%} confidence, the next part has a mean log-loss of at most "
             f"{self.loss:.4f}; with {self.confidence:.0%} confidence, at most {self.error:.1%} of "
-            f"its rows are predicted wrong. Assumed: it is exchangeable with the {self.n_parts} "
-            f"past parts, which time blocks with a trend are not. {how}"
+            f"its rows are predicted wrong. Assumed: the next part is exchangeable with the "
+            f"{self.n_parts} past parts. Parts that follow a trend in time are not. {how}"
         )
 
 
@@ -153,8 +153,8 @@ class RadiusFromParts:
             same = type(ours) is type(theirs) and _parameters(ours) == _parameters(theirs)
         if not same:
             raise ValueError(
-                "the radii were measured with another model; a radius does not carry over to a "
-                "model that is fitted differently: call radius_from_parts with this estimator"
+                "the radii were measured with another model and do not hold for this one: call "
+                "radius_from_parts with this estimator"
             )
 
 
@@ -170,19 +170,19 @@ def radius_from_parts(
     random_state: int = 0,
     **ball: Unpack[BallOptions],
 ) -> RadiusFromParts:
-    """The radius that past shifts suggest for the next one.
+    """Find a radius for the next part (hospital, year, region) from the shifts of past parts.
 
     Parameters
     ----------
     estimator : classifier
-        It is cloned and fitted without each part in turn; or, with ``reference``, a fitted model
-        that is taken as it is.
+        It is cloned and fitted without each part in turn.  With ``reference``, a fitted model that
+        is not refitted.
     X, y
         Rows of all past parts.
     groups : array of shape (n_samples,)
         The part of each row.
     confidence : float
-        Of the radius: it needs ``confidence / (1 - confidence)`` parts, rounded up.
+        The confidence of the radius; it needs ``confidence / (1 - confidence)`` parts, rounded up.
     reference : (X, y), optional
         Labelled rows around which radii are measured, for a model that was fixed beforehand.  By
         default a fifth of the rows of the other parts, which the fit does not see.
@@ -240,8 +240,8 @@ def _place(confidence: float, n_parts: int) -> int:
     if place > n_parts:
         needed = math.ceil(confidence / (1.0 - confidence) - 1e-9)
         raise ValueError(
-            f"{n_parts} parts support a confidence of at most {n_parts / (n_parts + 1):.0%}; "
-            f"{confidence:.0%} takes {needed} parts"
+            f"{n_parts} parts allow a confidence of at most {n_parts / (n_parts + 1):.0%}; "
+            f"{confidence:.0%} needs {needed} parts"
         )
     return place
 

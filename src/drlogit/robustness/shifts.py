@@ -8,9 +8,9 @@ loss that the model met on the new rows:
 Because the new rows are one of the distributions Q, ``ε* ≤ W(reference, new)``: it bounds the
 transport distance from below and does not estimate it.
 
-A rise of the loss has two causes.  *Other rows*: rows came whose scores are harder.  *Other
-answers*: labels differ at equal scores.  Reference rows that are reweighted to the new distribution
-of scores separate the two,
+A change of the loss has two parts: the scores have another distribution (``from_rows``), and labels
+differ at equal scores (``from_answers``).  Reweighting the reference rows to the new distribution
+of scores separates the two,
 
     loss_new - loss_ref  =  (weighted loss_ref - loss_ref)  +  (loss_new - weighted loss_ref).
 """
@@ -58,11 +58,11 @@ class Shift:
     loss_ref, loss_new, error_ref, error_new : float or None
         Mean log-loss and share of wrong predictions on both samples.
     from_rows, from_answers : float or None
-        The parts of ``loss_new - loss_ref`` that come from other rows (other scores) and from other
-        answers at equal scores.
+        The parts of ``loss_new - loss_ref`` that are due to another distribution of the scores, and
+        to other labels at equal scores.
     expected_loss, loss_limit : float or None
-        Without labels of the new rows: their loss if answers at equal scores are as in the
-        reference, and if besides a share ``changed`` of the answers turned where it hurts most.
+        Without labels of the new rows: their loss if labels at equal scores are as in the
+        reference, and if in addition a share ``changed`` of the labels flips in the worst places.
     changed : float
         That share.
     features : pandas.DataFrame
@@ -124,41 +124,41 @@ class Shift:
         if self.epsilon == 0.0:
             lines.append("The loss did not rise.")
         elif self.epsilon is None or math.isinf(self.epsilon):
-            lines.append("No radius covers the new loss: the model is constant.")
+            lines.append("No radius covers the new loss, because the model is constant.")
         else:
-            declared = (
-                "" if self.multiple is None else f", {self.multiple:.2g} times the declared one"
-            )
+            declared = ""
+            if self.multiple is not None:
+                declared = f" ({self.multiple:.2g} times the declared radius)"
             lines += [
-                f"A shift of radius {self.epsilon:.3g}{declared}, covers this loss. Within it:",
+                f"The covering radius of this loss is {self.epsilon:.3g}{declared}. It allows:",
                 *(f"  {sentence}" for sentence in self.allowed),
             ]
         if self.from_rows is not None and self.from_answers is not None:
             lines.append(
-                f"Of the change of {self.loss_new - self.loss_ref:+.4f}, {self.from_rows:+.4f} "
-                f"comes from other rows and {self.from_answers:+.4f} from other answers at equal "
-                "scores."
+                f"The loss changed by {self.loss_new - self.loss_ref:+.4f}: {self.from_rows:+.4f} "
+                f"because the scores have another distribution, and {self.from_answers:+.4f} "
+                "because labels differ at equal scores."
             )
         return lines
 
     def _without_labels(self) -> list[str]:
         if self.expected_loss is None:
-            expected = "No reference row has scores like the new rows: no loss can be expected."
+            expected = "No loss can be estimated: no reference row has scores like the new rows."
         else:
             expected = (
-                f"On {self.n_new} new rows without labels, {self.expected_loss:.4f} is expected if "
-                "answers at equal scores stayed as they were"
+                f"On {self.n_new} new rows without labels it is about {self.expected_loss:.4f} if "
+                "the labels at equal scores have not changed"
             )
             if self.loss_limit is not None:
                 expected += (
-                    f", and at most {self.loss_limit:.4f} if {self.changed:.0%} of the answers "
-                    "changed where it hurts most"
+                    f", and at most {self.loss_limit:.4f} if {self.changed:.0%} of the labels "
+                    "changed in the worst places"
                 )
             expected += "."
         return [
             f"Log-loss {self.loss_ref:.4f} on {self.n_ref} reference rows. {expected}",
-            "Rows without labels cannot show changed answers, which are the larger part of most "
-            "shifts.",
+            "Rows without labels cannot show whether labels changed at equal scores, which is the "
+            "larger part of most shifts.",
         ]
 
     def _columns(self) -> list[str]:
@@ -172,14 +172,14 @@ class Shift:
         lines = [f"Columns that moved most, {of}: {listed(words)}."] if words else []
         if self.beyond > 0.0:
             lines.append(
-                f"{self.beyond:.1%} of the new rows have scores where there is no reference row."
+                f"{self.beyond:.1%} of the new rows have scores that no reference row has."
             )
         return lines
 
     def _population(self) -> list[str]:
         return [
-            f"One population? Permutation p-value {self.p_value:.3f}. A small value says that the "
-            "samples differ, not that the model does worse."
+            f"Permutation test that both samples come from one population: p = {self.p_value:.3f}. "
+            "A small p means that the samples differ, not that the model does worse."
         ]
 
     def to_dict(self) -> dict[str, Any]:
@@ -203,14 +203,14 @@ def shift(
     random_state: int = 0,
     **ball: Unpack[BallOptions],
 ) -> Shift:
-    """How far new rows have moved from reference rows, and what that does to a model.
+    """Measure how far new rows have moved from reference rows, as far as it affects a model.
 
     Parameters
     ----------
     model : estimator, Result or tuple (coef, intercept)
         As in :func:`drlogit.worst_case_loss`.
     X_ref, y_ref
-        Reference rows: labelled, from where the model was made, best not those it was fitted to.
+        Labelled reference rows from the population of the fit, preferably not the fitted rows.
     X_new, y_new
         New rows.  Labels are optional; without them the loss can only be estimated.
     epsilon : float, optional
@@ -219,7 +219,7 @@ def shift(
     kappa : optional
         The cost of a flipped label; by default that of the model's fit.
     changed : float
-        Without ``y_new``: the share of changed answers for ``loss_limit``.
+        The share of changed labels that ``loss_limit`` assumes; used without ``y_new``.
     random_state : int
         Seed of the permutation test.
     **ball
@@ -229,12 +229,13 @@ def shift(
     Returns
     -------
     Shift
-        A record; ``str()`` says it in words.
+        A record; ``str()`` is a summary in words.
 
     Notes
     -----
-    The covering radius depends on the model: it is the shift as far as this model feels it.  It is
-    at most the transport distance between the two samples, and mostly far below.
+    The covering radius depends on the model: it measures the shift only as far as the loss of this
+    model responds to it.  It is at most the transport distance between the two samples, and usually
+    far below.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-"""The threshold whose promised worst case is best.
+"""Choose a threshold by its confidence limit in the worst case.
 
-Every candidate has a limit on the population behind the rows (:mod:`.metric_promises`), each at a
-confidence of ``1 - α/M`` for M candidates, so that all limits hold at once, and with them that of
-the chosen one.  The candidates are the usual threshold, quantiles of the scores of the rows that
-choose the prices, and, for costs, the same decision for everybody.
+Each of M candidates has a limit for the population of the rows (:mod:`.metric_promises`) at a
+confidence of ``1 - α/M``.  All limits therefore hold at once, including that of the chosen
+candidate.  The candidates are the usual threshold, quantiles of the scores of the rows that choose
+the dual prices and, for costs, the two constant decisions.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ThresholdChoice:
     Attributes
     ----------
     threshold : float
-        Decide for the positive class from this probability on: 0 for everybody, 1 for nobody.
+        Predict the positive class if its probability is at least this: always at 0, never at 1.
     promise, usual_promise : MetricPromise
         The promise at this threshold, and the promise at the usual one.
     usual : float
@@ -67,19 +67,23 @@ class ThresholdChoice:
         return self.threshold
 
     def __str__(self) -> str:
-        decide = f"Decide for {self.positive} from a probability of {self.threshold:.4g} on."
+        decide = f"Predict {self.positive} if its probability is at least {self.threshold:.4g}."
         if self.threshold in (0.0, 1.0):
             always = self.positive if self.threshold == 0.0 else self.negative
             decide = (
-                f"Decide for {always} for everybody: at this radius and with these rows, no "
-                "threshold of the model promises less."
+                f"Always predict {always}: at this radius and with these rows, no threshold of the "
+                "model has a lower limit."
+            )
+        usual = "This is the usual threshold."
+        if self.usual != self.threshold:
+            usual = (
+                f"At the usual threshold {self.usual:.4g} it is {self.promise.bound} "
+                f"{self.usual_promise.value:.4g} ({self.usual_promise.nominal:.4g} on these rows)."
             )
         return (
-            f"{decide}\n{self.promise}, and {self.tpr:.1%} of {self.positive} are found.\n"
-            f"The usual threshold {self.usual:.4g} promises {self.promise.bound} "
-            f"{self.usual_promise.value:.4g} ({self.usual_promise.nominal:.4g} on the rows as they "
-            f"are). Corrected for comparing {self.tried} candidates.\n"
-            f"{self.promise.about_price}\n{self.promise.assumed}"
+            f"{decide}\n{self.promise} The threshold finds {self.tpr:.1%} of {self.positive} on "
+            f"these rows.\n{usual} The limits are corrected for comparing {self.tried} candidates."
+            f"\n{self.promise.about_price}\n{self.promise.assumed}"
         )
 
 
@@ -97,7 +101,7 @@ def choose_threshold(
     random_state: int = 0,
     **ball: Unpack[BallOptions],
 ) -> ThresholdChoice:
-    """The threshold with the least promised worst-case cost, or the most useful that keeps a limit.
+    """Choose the threshold with the lowest limit on the cost, or the best one that meets a limit.
 
     Parameters
     ----------
@@ -106,18 +110,18 @@ def choose_threshold(
     X, y : the rows
         Rows that were used neither to fit nor to choose the model.
     costs : dict, optional
-        ``{(label, decision): cost}``; omitted pairs cost nothing.  The same decision for everybody
-        is among the candidates.
+        ``{(label, decision): cost}``; omitted pairs cost nothing.  The two constant decisions are
+        among the candidates.
     max_fpr, min_precision : float, optional
-        Instead of costs: the largest share of negatives decided positive, or the least share of
-        positives among the rows decided positive.  Among the thresholds that promise it, the one
-        that finds most positives is chosen.
+        Instead of costs: an upper limit on the false positive rate, or a lower limit on the
+        precision.  Among the thresholds that meet it with the stated confidence, the one that finds
+        most positives is chosen.
     epsilon, kappa : optional
         The ball; by default that of the model's fit.
     confidence : float
         The probability with which the promises of all candidates hold, between 0 and 1.
     random_state : int
-        Seed for choosing the fifth of the rows that sets candidates and prices.
+        Seed for drawing the fifth of the rows that sets the candidates and the dual prices.
     **ball
         ``norm``, ``feature_costs``, ``categories``, ``bounds``, ``space`` and ``sample_weight`` as
         in :func:`drlogit.worst_case_loss`.
@@ -125,8 +129,8 @@ def choose_threshold(
     Returns
     -------
     ThresholdChoice
-        ``.threshold`` goes into scikit-learn's ``FixedThresholdClassifier``; ``.promise`` is what
-        holds there; ``str()`` is the statement in words, with its assumptions.
+        ``.threshold`` goes into scikit-learn's ``FixedThresholdClassifier``; ``.promise`` is the
+        limit at this threshold; ``str()`` is the statement in words, with its assumptions.
 
     Examples
     --------
@@ -146,11 +150,11 @@ def choose_threshold(
         raise ValueError(f"max_fpr and min_precision must lie between 0 and 1, got {stated[0]!r}")
     audit = audit_problem(model, X, y, epsilon=epsilon, kappa=kappa, **ball)
     if len(audit.classes) > 2:
-        raise ValueError(f"a threshold is for two classes, and this model has {len(audit.classes)}")
+        raise ValueError(f"choose_threshold needs a model of two classes, got {len(audit.classes)}")
     if audit.measured.fit is not None and audit.measured.fit.label_noise_ is not None:
         raise ValueError(
-            "this model's probabilities are of true labels (label_noise), and the labels of these "
-            "rows are recorded ones: choose the threshold of a model fitted without label_noise"
+            "this model was fitted with label_noise, so it predicts true labels, but y has "
+            "recorded labels: choose the threshold of a model fitted without label_noise"
         )
     rows = UnseenRows.held_out(audit, random_state)
     name = costs if costs is not None else "fpr" if max_fpr is not None else "precision"
@@ -169,21 +173,21 @@ def choose_threshold(
 
     promises = {at: promise(at, finer=False) for at in found}
     if usual not in promises:
-        raise NoThresholdError(f"no row is decided positive at the usual threshold {usual:.4g}")
+        raise NoThresholdError(f"no row is predicted positive at the usual threshold {usual:.4g}")
     if wanted is None:
-        # If the same decision for everybody promises as much, no model is needed.
+        # Prefer a constant decision if its limit is as low: then no model is needed.
         best = min(promises, key=lambda at: (promises[at].value, at not in (0.0, 1.0), -found[at]))
     else:
         sign = metrics[usual].worst_sign
         kept = [at for at in found if sign * promises[at].value <= sign * wanted]
         if not kept:
             raise NoThresholdError(
-                f"no threshold promises {name} {promises[usual].bound} {wanted:g} within epsilon "
-                f"= {audit.problem.epsilon:g} on these {rows.rest.size} rows: take more rows, a "
-                "smaller radius or another limit"
+                f"no threshold keeps {name} {promises[usual].bound} {wanted:g} within epsilon = "
+                f"{audit.problem.epsilon:g} with {confidence:.0%} confidence on {rows.rest.size} "
+                "rows: use more rows, a smaller epsilon or another limit"
             )
         best = max(kept, key=lambda at: (found[at], at))
-    # The promises of the others need not be as good as they can be.
+    # Only the reported promises are refined; the coarse ones suffice for the comparison.
     return ThresholdChoice(
         best, promise(best, finer=True), usual, promise(usual, finer=True), found[best],
         audit.classes[1], len(tried), audit.classes[0],
@@ -195,7 +199,7 @@ def _usual(table: FloatArray) -> float:
     false_alarm, missed = table[0, 1] - table[0, 0], table[1, 0] - table[1, 1]
     if false_alarm <= 0.0 or missed <= 0.0:
         raise ValueError(
-            "costs must make both wrong decisions dearer than the right ones, got "
+            "each wrong decision must cost more than the right one, got costs "
             f"{table.tolist()} by label and decision"
         )
     return float(false_alarm / (false_alarm + missed))

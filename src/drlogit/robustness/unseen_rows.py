@@ -80,13 +80,13 @@ class UnseenRows:
 
     def assumptions(self, *further: str) -> str:
         """The assumptions of a limit on these rows, in words."""
-        said = ["Assumed: the rows are independent, of one population"]
+        said = ["Assumed: the rows are independent draws from one population"]
         some = self.weights[self.order]
         if self.largest_weight is None and some.max() > some.min() * (1.0 + 1e-9):
-            said.append("no row of that population has a larger weight than the largest of these")
-        last = "the model was fixed before they were looked at"
+            said.append("no row of that population weighs more than the heaviest of these")
+        last = "the model was chosen without them"
         if self.out_of_fold:
-            last = "leaving out one row changes a model little"
+            last = "leaving out one row changes the model little"
         found = f"{', '.join([*said, *further])}, and {last}."
         return f"{found} {self.assumed}".rstrip()
 

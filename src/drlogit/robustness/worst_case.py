@@ -1,8 +1,8 @@
-"""The worst case of the number that people act on.
+"""The worst case of a metric over the Wasserstein ball around the samples.
 
-Any number that is a function of score and label has one: log-loss, errors, the cost of decisions at
-a threshold, rates such as precision, Brier score and calibration.  All of them are exact over the
-Wasserstein ball (:mod:`.extremes`), except where ``exact`` says otherwise.
+A metric is a function of score and label: log-loss, error, the cost of decisions at a threshold,
+rates such as precision, Brier score or calibration.  Worst cases are exact (:mod:`.extremes`),
+except where ``exact`` is False.
 """
 
 from __future__ import annotations
@@ -88,18 +88,18 @@ class WorstCase:
         else:
             said = f"at {'least' if self.value < self.high else 'most'} {self.value:.4g}"
         lines = [
-            f"{self.metric}: {said} for every distribution within epsilon = {self.epsilon:g} "
-            f"({flips_in_words(self.epsilon, self.kappa)}) of these {self.n} rows; "
-            f"{self.nominal:.4g} as they are, {self.best:.4g} in the best case"
+            f"{self.metric} is {self.nominal:.4g} on these {self.n} rows. Within epsilon = "
+            f"{self.epsilon:g} of them ({flips_in_words(self.epsilon, self.kappa)}) it is {said}; "
+            f"the best case is {self.best:.4g}."
         ]
         lines += [
-            f"  {part.group} ({part.n} rows): {part.value:.4g} ({part.nominal:.4g} as they are)"
+            f"  {part.group} ({part.n} rows): {part.nominal:.4g}; worst case {part.value:.4g}"
             for part in self.groups
         ]
         if self.gap is not None:
             lines.append(
-                f"  {self.gap.over} over {self.gap.under}: by at most {self.gap.value:.4g} "
-                f"({self.gap.nominal:.4g} as they are), the largest gap between two groups"
+                f"  Largest difference between two groups: {self.gap.over} minus {self.gap.under} "
+                f"is {self.gap.nominal:.4g}, and at most {self.gap.value:.4g} in the worst case"
             )
         return "\n".join(lines)
 
@@ -116,7 +116,7 @@ def worst_case(
     groups: Any = None,
     **ball: Unpack[BallOptions],
 ) -> WorstCase:
-    """The worst and the best value of a metric over the Wasserstein ball around the samples.
+    """Find the worst and the best value of a metric over the Wasserstein ball around the samples.
 
     Parameters
     ----------
@@ -129,15 +129,15 @@ def worst_case(
         omitted pairs cost nothing.  For two classes also values ``{label: [v_0, …, v_m]}`` of the
         ranges between m ascending thresholds.  The positive class is the second of the two.
     threshold : float or list of float
-        The model decides for the positive class from this probability on: 0 for everybody, 1 for
-        nobody.  Models of more than two classes decide for the most probable class and take no
+        The model predicts the positive class if its probability is at least this: always at 0,
+        never at 1.  Models of more than two classes predict the most probable class and take no
         threshold.
     epsilon, kappa : optional
         Radius of the ball and cost of a flipped label; by default those of the model's fit (κ = 1
         for other models, which need an epsilon).
     groups : optional
-        Groups of samples, as in :func:`drlogit.audit`: the worst case of each group alone, and the
-        largest difference between two of them.
+        Groups of samples, as in :func:`drlogit.audit`.  The record then has the worst case of each
+        group alone, and the largest difference between two groups.
     **ball
         ``norm``, ``feature_costs``, ``categories``, ``bounds``, ``space`` and ``sample_weight`` as
         in :func:`drlogit.worst_case_loss`.
@@ -145,7 +145,7 @@ def worst_case(
     Returns
     -------
     WorstCase
-        ``.value``, ``.best``, ``.nominal``; ``str()`` says it in words.
+        ``.value``, ``.best`` and ``.nominal``; ``str()`` is a summary in words.
 
     Examples
     --------
@@ -178,7 +178,7 @@ def with_groups(asked: Extremes, epsilon: float, parts: tuple[Subgroup, ...]) ->
         for (i, (one, w)), (j, (other, v)) in itertools.permutations(enumerate(defined), 2)
         if one.column == other.column
     ]  # fmt: skip
-    # Of gaps that are equal but for rounding, the one that is larger as the samples are.
+    # Ties up to rounding go to the pair with the larger difference on the samples as they are.
     largest = max(gaps, key=lambda gap: (round(gap.value, 9), gap.nominal), default=None)
     return replace(whole, groups=tuple(found), gap=largest)
 
@@ -218,7 +218,7 @@ def _defined(asked: Extremes, parts: tuple[Subgroup, ...]) -> list[tuple[Subgrou
             asked.nominal(weights)
         except ValueError as error:
             warnings.warn(
-                f"{part.column} = {part.value} is left out: {error}", UserWarning, stacklevel=4
+                f"group {part.column} = {part.value} is skipped: {error}", UserWarning, stacklevel=4
             )
         else:
             found.append((part, weights))
@@ -234,10 +234,10 @@ def worst_case_loss(
     kappa: Any,
     **ball: Unpack[BallOptions],
 ) -> float:
-    """The largest expected log-loss of a model over the Wasserstein ball around the samples.
+    """Compute the largest expected log-loss over the Wasserstein ball around the samples.
 
-    Nothing is fitted.  The value is exact, with one exception: models of several classes take
-    categories and bounds as numbers, which gives an upper bound.
+    The model is not refitted.  The value is exact, with one exception: for models of several
+    classes, categories and bounds are treated as free numbers, which gives an upper bound.
 
     Parameters
     ----------

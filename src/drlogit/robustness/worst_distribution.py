@@ -139,12 +139,13 @@ def worst_case_distribution(
     tol: float = 1e-4,
     **ball: Unpack[BallOptions],
 ) -> WorstCaseDistribution:
-    """A distribution in the ball that is as bad as can be, for the log-loss within ``tol``.
+    """Find a worst distribution in the Wasserstein ball, for the log-loss up to ``tol``.
 
-    Flips attain the worst case.  With moves, the worst case of the log-loss is a limit that no
-    distribution attains: less and less mass moves further and further.  The budget that flips leave
-    is spent on the shortest moves that reach ``tol``; their length grows like ``1 / tol``.  Models
-    of several classes take categories and bounds as numbers.
+    If only labels are flipped, the worst case is attained.  With moves, the worst case of the
+    log-loss is a supremum that no distribution attains: less and less mass moves further and
+    further.  The budget that is left after flips is spent on the shortest moves that come within
+    ``tol``; their length grows like ``1 / tol``.  For models of several classes, categories and
+    bounds are treated as free numbers.
 
     Parameters
     ----------
@@ -169,8 +170,8 @@ def worst_case_distribution(
         return _of_log_loss(audit, float(tol))
     if len(audit.classes) > 2:
         raise ValueError(
-            f"the worst-case distribution of {asked.metric} is for two classes, and this model has "
-            f"{len(audit.classes)}: ask for the log-loss, or about one class against the rest"
+            f"the worst-case distribution of {asked.metric} needs a model of two classes, got "
+            f"{len(audit.classes)}: use the log-loss, or one class against the rest"
         )
     return _of_smooth(asked) if asked.metric.table is None else _of_decisions(asked)
 
@@ -211,8 +212,8 @@ def _of_smooth(asked: Extremes) -> WorstCaseDistribution:
     """
     if asked.audit.domain_moves is not None:
         raise ValueError(
-            f"the worst-case distribution of the {asked.metric.name} takes numbers only: leave out "
-            "categories and bounds (categories=[])"
+            f"the worst-case distribution of the {asked.metric.name} takes no categories or "
+            "bounds: pass categories=[]"
         )
     audit, epsilon, w = asked.audit, asked.audit.problem.epsilon, asked.audit.weights
     low, high = (asked.end(side, epsilon) for side in (-1.0, 1.0))
