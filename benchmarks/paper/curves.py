@@ -129,10 +129,11 @@ def steps_of(curve: Curve, problem: Problem, lam: float) -> Iterator[FixedLambda
     if curve.method == "standard ADMM":
         return standard_admm_iteration(problem, lam, start, inner)
     steps = lp_admm_iteration(problem, lam, start, inner, gamma=curve.gamma, eta=curve.eta * units)
-    if curve.gamma is None or curve.gamma == 1.0:
+    growth = curve.gamma
+    if growth is None or growth == 1.0:
         return steps
     # The curve of a growing penalty ends where the library ends the growth: nothing moves there.
-    return takewhile(lambda step: step.rho * curve.gamma <= LARGEST_PENALTY, steps)
+    return takewhile(lambda step: step.rho * growth <= LARGEST_PENALTY, steps)
 
 
 @lru_cache(maxsize=1)  # the methods on one data set follow each other
