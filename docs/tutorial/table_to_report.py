@@ -26,7 +26,8 @@ table.groupby("hospital")["disease"].value_counts().unstack()
 
 # %%
 # We keep a third of Cleveland's patients aside *before anything else is done*. What we will say
-# about new patients rests on them.
+# about new patients rests on them. (The order of this table has no meaning; draw the rows at random
+# if yours does.)
 
 here = table[table["hospital"] == "cleveland"].drop(columns="hospital")
 seen, unseen = here[:200], here[200:]
@@ -39,23 +40,23 @@ X.head()
 # -----------------
 # We say that one diagnosis in twenty may be wrong. Everything else has its default: numbers may be
 # off by a tenth of a standard deviation on average, and each category may be miscoded in one
-# patient of ten. :func:`drlogit.tolerances` turns this into the parameters of the model: a budget ε
-# (epsilon), and what each kind of change uses up of it.
+# patient of ten. These are alternatives, not a sum. :func:`drlogit.tolerances` turns them into the
+# parameters of the model: a budget ε (epsilon), and what each kind of change uses up of it.
 
 tolerated = drlogit.tolerances(labels=0.05)
 model = drlogit.DRLogisticRegression(**tolerated.parameters, missing="median").fit(X, y)
 print(*(textwrap.fill(line, 90) for line in drlogit.allowances(model)), sep="\n")
 
 # %%
-# Every fit has a certificate: two numbers about the fitted rows. Whatever changes within the
-# tolerances, the expected log-loss of this model stays below the first number. No linear model has
-# a worst case below the second. So the model is optimal, up to the difference (the *gap*).
+# Every fit has a certificate: two numbers about the fitted rows. However these rows are changed
+# within the tolerances, the mean log-loss of this model is at most the first number. No linear
+# model has a worst case below the second. So the model is optimal up to the difference, the *gap*.
 
 worst, gap = model.worst_case_loss_[0], max(model.dual_gap_[0], 1e-6)
 print(f"{worst:.4f} nats in the worst case; no linear model is below {worst - gap:.4f}")
 
 # %%
-# These are the coefficients, relative to the average patient:
+# These are the coefficients. Those of a category compare its levels with the average patient:
 
 model.coefficient_table()[["column", "level", "coefficient", "odds_ratio"]].round(2)
 
@@ -63,8 +64,8 @@ model.coefficient_table()[["column", "level", "coefficient", "odds_ratio"]].roun
 # The report
 # ----------
 # How bad can it get, for whom, and by which change? We compare the robust model with a plain
-# logistic regression that is fitted to the same rows. The slider of the page is ε, so zero means
-# that the data are right as they are. ``report.to_html("report.html")`` writes the page as one
+# logistic regression that is fitted to the same rows. The page has a slider for ε: at zero,
+# nothing is wrong with the data. ``report.to_html("report.html")`` writes the page as one
 # file; a notebook shows it in place.
 
 from sklearn.compose import make_column_selector, make_column_transformer
@@ -98,8 +99,9 @@ report
 # %%
 # A promise about new patients
 # ----------------------------
-# The certificate is about the rows of the fit. The rows kept aside support a statement about the
-# population that they come from, and about every distribution within the tolerances of it.
+# The certificate is about the rows of the fit. From the rows kept aside we can make a statement
+# about the population of Cleveland, and about every population that differs from it by no more than
+# the tolerances, with a confidence of 95 %.
 
 promise = drlogit.guarantee(model, X_unseen, y_unseen)
 print(*(textwrap.fill(line, 90) for line in str(promise).splitlines()), sep="\n")
@@ -110,8 +112,8 @@ print(*(textwrap.fill(line, 90) for line in str(promise).splitlines()), sep="\n"
 # Patients in Budapest, Switzerland and Long Beach are other populations. Are they within what we
 # tolerated? Nobody can know in advance; here we can look. ``multiple`` is the size of the shift in
 # units of our tolerances: below one, the shift was smaller than we allowed for. The log-loss
-# changes for two reasons: other patients come, or patients with equal scores are ill more
-# or less often ("other answers").
+# changes for two reasons: the patients are different ("other rows"), or patients with equal
+# scores are ill more or less often ("other answers").
 
 shifts = {}
 for hospital, rows in table[table["hospital"] != "cleveland"].groupby("hospital"):
@@ -131,25 +133,30 @@ pd.DataFrame(
 ).T.round(3)
 
 # %%
+# In all three hospitals the log-loss is below what we promised. In Switzerland ``multiple`` is
+# above one: that shift is larger than we tolerated, so nothing was promised about it. And with a
+# hundred rows kept aside, the promise itself is no better than a coin, whose log-loss is 0.693.
+#
 # What moved between Cleveland and Long Beach?
 
 print(*(textwrap.fill(line, 90) for line in str(shifts["long-beach"]).splitlines()), sep="\n")
 
 # %%
-# A tolerance is a statement about what you expect, not about what will happen. Past shifts are
-# another source: :func:`drlogit.radius_from_parts` turns the shifts between hospitals that you have
-# seen into a radius for the next one.
+# A tolerance is a statement about what you expect, not about what will happen. You can also learn
+# from past shifts: :func:`drlogit.radius_from_parts` uses the shifts between known hospitals to say
+# how large an ε to expect in the next one.
 #
-# For the files
-# -------------
-# The model is a JSON file that runs no code when it is read. A proof of its certificate goes with
-# it, which others can check: ``drlogit verify model.json data.csv --proof proof.npz``.
+# Saving the model and its proof
+# ------------------------------
+# The model is saved as JSON. Unlike a pickle, the file runs no code when it is loaded. Others can
+# check the certificate with the proof: ``drlogit verify model.json data.csv --proof proof.npz``,
+# where ``data.csv`` has the rows of the fit.
 
 drlogit.save_model(model, "model.json")
 model.save_proof("proof.npz", X, y)
 
 # %%
-# A report on rows that the model has not seen writes the paragraph for a reviewer, and a model card
+# With ``holdout=``, a report also writes a paragraph for a reviewer, and a model card
 # (``reviewed.to_card("card.md")``, :doc:`more of that </guarantee>`):
 
 unseen_rows = X_unseen, y_unseen
