@@ -36,7 +36,7 @@ def run(command):
 def test_a_shift_is_told_in_words_and_as_a_page(folder, capsys):
     assert run("shift m.json old.csv new.csv -o page.html") == 0
     out = capsys.readouterr().out
-    assert "times the declared one, covers this loss" in out
+    assert "times the declared radius" in out
     assert "Columns that moved most, in declared radii: age" in out
     page = (folder / "page.html").read_text(encoding="utf-8")
     assert page.count("<svg") == 2

@@ -26,6 +26,13 @@ def load_heart_disease() -> Any:
         ten features with gaps, and ``disease`` (yes, no), last.  From the UCI Machine Learning
         Repository (Janosi, Steinbrunn, Pfisterer and Detrano 1988, CC BY 4.0); HEART_DISEASE.txt
         beside the file has source, licence and changes.
+
+    Examples
+    --------
+    >>> import drlogit
+    >>> table = drlogit.datasets.load_heart_disease()
+    >>> table.shape, table["hospital"].nunique()
+    ((920, 12), 4)
     """
     import pandas as pd
 

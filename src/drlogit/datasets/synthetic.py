@@ -35,6 +35,13 @@ def make_synthetic(
     X : ndarray of shape (n_samples, n_features)
     y : ndarray of shape (n_samples,)
         Labels -1 and +1.  A handful of samples may all have the same one.
+
+    Examples
+    --------
+    >>> import drlogit
+    >>> X, y = drlogit.datasets.make_synthetic(200, 5, random_state=0)
+    >>> X.shape, sorted(set(y.tolist()))
+    ((200, 5), [-1, 1])
     """
     n_samples = _check_size("n_samples", n_samples)
     n_features = _check_size("n_features", n_features)

@@ -155,6 +155,15 @@ def to_onnx(model: Any) -> Any:
     ------
     ValueError
         The model is none of ours, or knows of ``label_noise``.
+
+    Examples
+    --------
+    >>> import drlogit
+    >>> X, y = drlogit.datasets.make_synthetic(200, 5, random_state=0)
+    >>> model = drlogit.DRLogisticRegression(epsilon=0.05).fit(X, y)
+    >>> graph = drlogit.to_onnx(model)
+    >>> [output.name for output in graph.graph.output]
+    ['label', 'probabilities']
     """
     check_is_fitted(model)
     while hasattr(model, "best_estimator_"):

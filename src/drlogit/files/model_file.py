@@ -90,6 +90,19 @@ def load_model(path: str | os.PathLike[str]) -> DRLogisticRegression:
     ------
     ValueError
         The file is not a model file, or is damaged; the message says what was found.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import drlogit
+    >>> X, y = drlogit.datasets.make_synthetic(200, 5, random_state=0)
+    >>> model = drlogit.DRLogisticRegression(epsilon=0.05).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     drlogit.save_model(model, Path(folder) / "model.json")
+    ...     again = drlogit.load_model(Path(folder) / "model.json")
+    >>> bool((again.predict(X) == model.predict(X)).all())
+    True
     """
     model, _ = read_model(path)
     return model

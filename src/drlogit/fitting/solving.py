@@ -214,6 +214,14 @@ def solve_subproblem(
     The reported objective is ``q(λ) = ελ + min_β Σ w_i [h(u_i) + (u_i - κλ)_+]``, so that values
     at different λ can be compared.  The other parameters are those of :func:`solve`, except that
     ``epsilon`` must be positive: at 0 no coefficient is penalised, and λ has no effect.
+
+    Examples
+    --------
+    >>> import drlogit
+    >>> X, y = drlogit.datasets.make_synthetic(200, 5, random_state=0)
+    >>> result = drlogit.solve_subproblem(X, y, lam=0.1, epsilon=0.05, kappa=1.0, solver="lp-admm")
+    >>> result.gap <= 1e-6
+    True
     """
     if not _is_real(lam) or not (math.isfinite(lam) and lam >= 0.0):
         raise ValueError(f"lam must be finite and >= 0, got {lam!r}")

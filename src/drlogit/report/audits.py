@@ -237,6 +237,17 @@ def audit(
     Returns
     -------
     Audit
+
+    Examples
+    --------
+    >>> import drlogit
+    >>> X, y = drlogit.datasets.make_synthetic(200, 5, random_state=0)
+    >>> model = drlogit.DRLogisticRegression(epsilon=0.05).fit(X, y)
+    >>> report = drlogit.audit(model, X, y, epsilons=[0.0, 0.05])
+    >>> report.to_frame()[["epsilon", "best_error", "worst_error"]].round(2)
+       epsilon  best_error  worst_error
+    0     0.00        0.35         0.35
+    1     0.05        0.15         0.51
     """
     options: dict[str, Any] = {**ball, "kappa": kappa, "balls": balls}
     audits, common = audit_problems(model, X, y, **options)

@@ -77,6 +77,15 @@ def misclassification_bounds(
     MisclassificationBounds
         A named tuple ``(best, worst)``.  Features with ``bounds`` may take any value between them;
         if only whole numbers are possible, the interval may be too wide.
+
+    Examples
+    --------
+    >>> import drlogit
+    >>> X, y = drlogit.datasets.make_synthetic(200, 5, random_state=0)
+    >>> model = drlogit.DRLogisticRegression(epsilon=0.05).fit(X, y)
+    >>> best, worst = drlogit.misclassification_bounds(model, X, y, epsilon=0.05, kappa=1.0)
+    >>> bool(best <= 1.0 - model.score(X, y) <= worst)
+    True
     """
     audit = audit_problem(model, X, y, epsilon=epsilon, kappa=kappa, **ball)
     asked = Extremes(audit, metric_of(audit, "error"))

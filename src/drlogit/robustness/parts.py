@@ -198,6 +198,16 @@ def radius_from_parts(
     -------
     RadiusFromParts
         The radii, and :meth:`~RadiusFromParts.promise`.
+
+    Examples
+    --------
+    >>> import drlogit
+    >>> X, y = drlogit.datasets.make_synthetic(500, 3, random_state=0)
+    >>> hospital = [place for place in "abcde" for _ in range(100)]
+    >>> model = drlogit.DRLogisticRegression(epsilon=0.05)
+    >>> found = drlogit.radius_from_parts(model, X, y, hospital, confidence=0.8)
+    >>> len(found.radii), bool(found.radius == max(found.radii))
+    (5, True)
     """
     import pandas as pd
 

@@ -279,6 +279,15 @@ def worst_case_loss(
     -------
     float
         Expected log-loss in nats.
+
+    Examples
+    --------
+    >>> import drlogit
+    >>> X, y = drlogit.datasets.make_synthetic(200, 5, random_state=0)
+    >>> model = drlogit.DRLogisticRegression(epsilon=0.05).fit(X, y)
+    >>> worst = drlogit.worst_case_loss(model, X, y, epsilon=0.05, kappa=1.0)
+    >>> bool(abs(worst - model.worst_case_loss_[0]) < 1e-6)  # the number of the fit itself
+    True
     """
     audit = audit_problem(model, X, y, epsilon=epsilon, kappa=kappa, **ball)
     return Extremes(audit, metric_of(audit, "log_loss")).end(1.0, audit.problem.epsilon)

@@ -161,6 +161,16 @@ def worst_case_distribution(
     -------
     WorstCaseDistribution
         Atoms with their masses, expected loss and transport cost.
+
+    Examples
+    --------
+    >>> import drlogit
+    >>> X, y = drlogit.datasets.make_synthetic(200, 5, random_state=0)
+    >>> model = drlogit.DRLogisticRegression(epsilon=0.05).fit(X, y)
+    >>> found = drlogit.worst_case_distribution(model, X, y, epsilon=0.05, kappa=1.0)
+    >>> worst = drlogit.worst_case_loss(model, X, y, epsilon=0.05, kappa=1.0)
+    >>> bool(worst - 1e-4 <= found.expected_loss <= worst)
+    True
     """
     if not isinstance(tol, numbers.Real) or isinstance(tol, bool) or not 0.0 < tol < math.inf:
         raise ValueError(f"tol must be finite and > 0, got {tol!r}")

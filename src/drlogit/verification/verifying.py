@@ -97,6 +97,14 @@ def verify(
     ------
     ValueError
         X or y are no input to a fit, or nothing says what the model was fitted against.
+
+    Examples
+    --------
+    >>> import drlogit
+    >>> X, y = drlogit.datasets.make_synthetic(200, 5, random_state=0)
+    >>> result = drlogit.solve(X, y, epsilon=0.05, kappa=1.0)
+    >>> drlogit.verify(result, X, y).ok
+    True
     """
     linear, X, result, fitted = _fit_of(model, X)
     ball, coef, intercept = result.ball, linear.coef, linear.intercept
