@@ -201,3 +201,15 @@ def test_one_feature(fit_intercept, epsilon, kappa):
         certificate = certify(problem, v, point=point_of(problem, dual, share))
         assert certificate.dual <= optimum + 1e-12
         assert certificate.primal == pytest.approx(value(*v, *[0.0][fit_intercept:]), abs=1e-12)
+
+
+def test_without_a_dual_point_the_flips_are_those_that_pay():
+    X, y = drlogit.datasets.make_synthetic(60, 3, random_state=0)
+    problem = build_problem(X, y, epsilon=0.1, kappa=0.5)
+    found = drlogit.solve(X, y, epsilon=0.1, kappa=0.5)
+    coefficients = problem.join(1.5 * found.coef, found.intercept)
+    lam = problem.dual_norm(coefficients)
+    _, shares = certify(problem, coefficients, lam=lam).point[0]
+    margins = problem.rows.gather(problem.margins(coefficients))
+    assert 0 < np.count_nonzero(shares) < shares.size
+    np.testing.assert_array_equal(shares > 0.0, margins > 0.5 * lam)

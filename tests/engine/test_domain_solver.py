@@ -133,7 +133,10 @@ def test_its_own_solution_needs_no_iteration_and_is_its_proof(seed):
     assert again.objective == pytest.approx(found.objective, abs=1e-12)
     np.testing.assert_array_equal(again.coef, found.coef)
     problem = build_problem(**case)
-    point = dual_point_of_pieces(problem, pieces_of_dual_point(problem, found.dual))
+    pieces = pieces_of_dual_point(problem, found.dual)
+    masses = np.bincount(pieces[0].own, pieces[0].q)
+    np.testing.assert_allclose(masses, problem.rows.weights(), rtol=1e-9, atol=1e-15)
+    point = dual_point_of_pieces(problem, pieces)
     for name in ("s", "flip_share"):
         wanted = getattr(found.dual, name)
         np.testing.assert_allclose(getattr(point, name), wanted, rtol=1e-9, atol=1e-12)
