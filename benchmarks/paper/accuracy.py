@@ -270,9 +270,7 @@ def _fitted(model: Model, sample: Split, strength: float, kappa: float | None) -
     if model in (THEIRS, THEIRS_2):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", drlogit.paper.ResidualRuleWarning)
-            # Of the inner solvers the faster one; they end at the same point.
-            inner = "coordinate-newton" if sp.issparse(sample.X) else "active-set-cg"
-            found = drlogit.paper.framework(sample.X, sample.y, strength, kappa, inner=inner)
+            found = drlogit.paper.framework(sample.X, sample.y, strength, kappa)
         return found.coef, {"gap": found.gap, "status": found.status.name}
     started = time.process_time()
     result = drlogit.solve(

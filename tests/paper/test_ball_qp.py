@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csc_array
 
-from drlogit.paper.admm import BetaStep
+from drlogit.paper.admm import BetaStep, published_inner
 from drlogit.paper.ball_qp import (
     INNER_SOLVERS,
     Columns,
@@ -82,6 +82,39 @@ def test_gap_is_small_for_every_solver_and_matrix(norm, name, kind):
         # The gap is computed here, not believed.
         gradient = H @ theta - c
         assert float(gradient @ theta) + radius * ball.norm.value(gradient) <= tol
+
+
+def listed_cg(H, c, radius, theta, least_step):
+    """Algorithm 6 inside the box, ended after a step shorter than ``least_step``; its steps."""
+    gradient, direction, length = H @ theta - c, None, None
+    for count in range(1, 1000):
+        residual = -gradient
+        direction = (
+            residual if length is None else residual + residual @ residual / length * direction
+        )
+        length = residual @ residual
+        alpha = length / (direction @ H @ direction)
+        theta, gradient = theta + alpha * direction, gradient + alpha * (H @ direction)
+        assert np.max(np.abs(theta)) < radius
+        if np.linalg.norm(alpha * direction) < least_step:
+            return theta, count
+    raise AssertionError
+
+
+def test_published_cg_ends_after_a_short_step_as_in_the_released_code():
+    H, c = make_qp("ill-conditioned", n=30)
+    X, y = np.eye(4), np.array([1, -1, 1, -1])
+    problem = build_problem(X, y, epsilon=0.1, kappa=1.0)
+    ball, products = NormBall(NORMS["l1"], 1e6), []
+    counted = Quadratic(None, lambda x: products.append(1) or H @ x, 30)
+    solve = published_inner("auto", None, problem)
+    theta = solve(counted, c, ball, np.zeros(30), 0.0)
+    listed, count = listed_cg(H, c, 1e6, np.zeros(30), 1e-5)
+    assert len(products) == 1 + count
+    np.testing.assert_allclose(theta, listed, rtol=1e-9, atol=1e-12)
+    # With a gap to reach, or by name, the length of a step does not matter.
+    assert published_inner("auto", 0.0, problem) == "active-set-cg"
+    assert published_inner("active-set-cg", None, problem) == "active-set-cg"
 
 
 def test_extrapolated_sweeps_leave_far_less_on_wide_data(monkeypatch):

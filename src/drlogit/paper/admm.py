@@ -26,6 +26,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -39,7 +40,15 @@ from ..rows.blocks import Block
 from ..rows.interface import BlockState, State
 from ..rows.reductions import Sum
 from ..starts.start import flip_shares_of_start
-from .ball_qp import DENSE_LIMIT, Columns, InnerSolver, NormBall, Quadratic, get_inner_solver
+from .ball_qp import (
+    DENSE_LIMIT,
+    Columns,
+    InnerSolver,
+    NormBall,
+    Quadratic,
+    active_set_cg,
+    get_inner_solver,
+)
 
 #: ``L_f`` per unit of sample weight: the largest curvature of the log-loss.
 LIPSCHITZ = 0.25
@@ -128,11 +137,24 @@ def _given_state(block: Block, pair: tuple[FloatArray, FloatArray]) -> tuple[Any
     return (y, np.divide(w, block.weights, out=np.zeros_like(w), where=block.weights > 0.0)), ()
 
 
-def published_inner(inner: str | InnerSolver, problem: Problem) -> str | InnerSolver:
-    """``"auto"`` as in the paper's experiments: active-set CG, or Algorithm 5 for other norms."""
+#: The released code ends Algorithm 6 after a step shorter than this.
+_RELEASED_STEP = 1e-5
+
+
+def published_inner(
+    inner: str | InnerSolver, inner_tol: float | None, problem: Problem
+) -> str | InnerSolver:
+    """``"auto"`` as in the paper's experiments: active-set CG, or Algorithm 5 for other norms.
+
+    Without an ``inner_tol``, active-set CG ends as in the released code.
+    """
     if inner != "auto":
         return inner
-    return "active-set-cg" if problem.norm.name == "l1" else "projected-gradient"
+    if problem.norm.name != "l1":
+        return "projected-gradient"
+    if inner_tol is not None:
+        return "active-set-cg"
+    return partial(active_set_cg, least_step=_RELEASED_STEP)
 
 
 #: Eigenvalues of ``H_FF``, scaled to unit diagonal and relative to the largest, that count as zero.

@@ -305,23 +305,27 @@ def coordinate_anderson(
 
 
 def active_set_cg(
-    H: Quadratic, c: FloatArray, ball: NormBall, start: FloatArray, tol: float
-) -> FloatArray:
-    """Conjugate gradients on the coordinates off the bounds (Algorithm 6), for the box."""
+    H: Quadratic, c: FloatArray, ball: NormBall, start: FloatArray, tol: float,
+    least_step: float = 0.0,
+) -> FloatArray:  # fmt: skip
+    """Conjugate gradients on the coordinates off the bounds (Algorithm 6), for the box.
+
+    It also stops after a step of Euclidean length below ``least_step``.
+    """
     radius = ball.radius
     theta = ball.project(start)
     gradient = H.gradient(theta, c)
     direction = np.zeros_like(theta)
     hidden = 64.0 * _EPS**2 * float(c @ c)  # what rounding leaves of ‖r‖²
     free, length, restart = np.zeros(theta.size, dtype=bool), 0.0, True
-    for k in range(H.max_steps(tol)):
+    for _ in range(H.max_steps(tol)):
         # A coordinate stays on its bound while the gradient presses it there.
         free, before = ~((np.abs(theta) >= radius) & (gradient * theta <= 0.0)), free
         residual = np.where(free, -gradient, 0.0)
         length, previous = float(residual @ residual), length
         if length <= hidden or (tol > 0.0 and ball.gap(gradient, theta) <= tol):
             break
-        restart = restart or k % 100 == 0 or not np.array_equal(free, before)
+        restart = restart or not np.array_equal(free, before)
         direction = residual if restart else residual + (length / previous) * direction
         product = H.product(direction)
         curvature = float(direction @ product)
@@ -330,10 +334,13 @@ def active_set_cg(
         alpha = min(length / curvature, farthest) if curvature > 0.0 else farthest
         target = theta + alpha * direction
         restart = not np.array_equal(ball.project(target), target)
+        last = theta
         if restart:
             theta, gradient = _moved(H, c, ball, theta, gradient, alpha * direction)
         else:
             theta, gradient = target, gradient + alpha * product
+        if least_step > 0.0 and float(np.linalg.norm(theta - last)) < least_step:
+            break
     return theta
 
 

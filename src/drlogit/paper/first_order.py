@@ -172,7 +172,7 @@ def framework(
         first = first_point(
             problem, start or "zeros", PAPER_RHO if rho is None else rho, random_state
         )
-        beta_step = BetaStep.build(problem, published_inner(inner, problem), inner_tol)
+        beta_step = BetaStep.build(problem, published_inner(inner, inner_tol, problem), inner_tol)
         growth = PAPER_GAMMA if gamma is None else gamma
         run = _Published(recorder, beta_step, first, growth, residual_tol, max_iter)
         with suppress(_StoppedError):

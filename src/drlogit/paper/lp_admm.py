@@ -74,7 +74,8 @@ def lp_admm_steps(
         ``"active-set-cg"`` for ℓ1 transport, else ``"projected-gradient"``.
     inner_tol : float, optional
         Gap of (C) at which the inner solver stops, 0 for rounding; None for 1e-4 of the last
-        squared residual.
+        squared residual.  With ``inner="auto"`` and None, ``"active-set-cg"`` also stops after a
+        step shorter than 1e-5, as in the released code.
     start : str or (x0, y0, w0)
         ``"zeros"``, ``"ones"`` (as in the released code), ``"random"`` (standard normal), or three
         vectors.
@@ -90,7 +91,7 @@ def lp_admm_steps(
     """
     problem = subproblem(X, y, lam, model)
     first = first_point(problem, start, rho, random_state)
-    beta_step = BetaStep.build(problem, published_inner(inner, problem), inner_tol)
+    beta_step = BetaStep.build(problem, published_inner(inner, inner_tol, problem), inner_tol)
     steps = lp_admm_iteration(problem, lam, first, beta_step, gamma=gamma, eta=eta)
     return paper_iterates(problem, lam, steps)
 

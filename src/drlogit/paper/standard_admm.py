@@ -60,7 +60,7 @@ def standard_admm_steps(
     """
     problem = subproblem(X, y, lam, model)
     first = first_point(problem, start, rho, random_state)
-    beta_step = BetaStep.build(problem, published_inner(inner, problem), inner_tol)
+    beta_step = BetaStep.build(problem, published_inner(inner, inner_tol, problem), inner_tol)
     steps = standard_admm_iteration(problem, lam, first, beta_step, sigma=sigma)
     return paper_iterates(problem, lam, steps)
 
