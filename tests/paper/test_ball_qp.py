@@ -102,7 +102,7 @@ def listed_cg(H, c, radius, theta, least_step):
 
 
 def test_published_cg_ends_after_a_short_step_as_in_the_released_code():
-    H, c = make_qp("ill-conditioned", n=30)
+    H, c = make_qp("well-conditioned", n=30)
     X, y = np.eye(4), np.array([1, -1, 1, -1])
     problem = build_problem(X, y, epsilon=0.1, kappa=1.0)
     ball, products = NormBall(NORMS["l1"], 1e6), []
