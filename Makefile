@@ -54,12 +54,17 @@ quick: $(VENV)/.test
 everywhere: $(VENV)/.test
 	@PYTEST_ARGS="$(PYTEST_ARGS)" $(BIN)/python tests/everywhere.py $(SETTINGS)
 
+# A build of its own, in which gcov counts the lines of the Cython sources (gcc).
 # Data of processes that outlived pytest, such as workers that were idle, are added after it.
 coverage: $(VENV)/.test
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation --no-deps --target build/coverage-package --upgrade \
+	    -Cbuild-dir=build/coverage -Csetup-args=-Db_coverage=true -Csetup-args=-Doptimization=0 .
+	find build/coverage -name '*.gcda' -delete
 	$(BIN)/coverage erase
-	$(BIN)/pytest $(PYTEST_ARGS) --cov --cov-report=
+	PYTHONPATH="$(CURDIR)/build/coverage-package" $(BIN)/pytest $(PYTEST_ARGS) --cov --cov-report=
 	-@$(BIN)/coverage combine --quiet --append 2>/dev/null
 	$(BIN)/coverage report
+	$(BIN)/python tests/compiled_coverage.py
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check
