@@ -172,9 +172,13 @@ def test_slope_and_curvature_are_those_of_the_loss(iterate):
     iterate.at(0.0)
     loss = iterate.values[2]
     iterate.aim(0.3 * iterate.newton.mu, 0.5)
-    error = []
+    slope, curvature = iterate.limits[SLOPE], iterate.limits[CURVATURE]
+    first = []
     for h in (2e-3, 1e-3):
         iterate.at(h)
-        parabola = h * (iterate.limits[SLOPE] + 0.5 * h * iterate.limits[CURVATURE])
-        error.append(abs(iterate.values[2] - loss - parabola) / h)
-    assert quadratic(error, abs(iterate.limits[SLOPE]) + 1e-3), error
+        ahead = iterate.values[2] - loss
+        iterate.at(-h)
+        behind = iterate.values[2] - loss
+        first.append(abs((ahead - behind) / (2.0 * h) - slope))
+    assert quadratic(first, abs(slope) + 1e-3), first
+    assert (ahead + behind) / h**2 == pytest.approx(curvature, rel=1e-3)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import drlogit
+from drlogit.verification.classes import _flow_norm
+from drlogit.verification.rounding import Enclosed
 
 MATRIX = np.array([[0.0, 1.0, 2.0], [math.inf, 0.0, 1.0], [0.5, 0.0, 0.0]])
 BY_SAMPLE = np.random.default_rng(0).choice([0.0, 0.5, 2.0, math.inf], 80)
@@ -66,3 +69,12 @@ def test_what_is_no_proof(part: str) -> None:
         found = drlogit.verify(spoiled, X, y)
         assert not found
         assert found.lower <= fit.objective
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+def test_the_norm_of_a_flow_covers_the_errors_of_every_class(norm: str) -> None:
+    """The sums of classes 0 and 1 may be ± 0.1: moving that from one to the other costs 0.1."""
+    error = np.zeros((3, 2))
+    error[:2, 0] = 0.1
+    ball: Any = SimpleNamespace(costs=np.ones(2), in_norm=np.array([True, True]), norm=norm)
+    assert _flow_norm(ball, [Enclosed(np.zeros(2), each) for each in error], None) >= 0.1

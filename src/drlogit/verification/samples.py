@@ -177,7 +177,7 @@ class SamplesInBall:
         """Means and mean squares of shifted columns, and which of the columns have zeros."""
         mean, squares, zeros = np.zeros((3, self.costs.size))
         for rows, part in self.parts():
-            Z, w = part - shift if shift.any() else part, self.weights[rows] / self.total_weight
+            Z, w = part - shift if shift.any() else part, self.weights[rows]
             mean, squares = mean + w @ Z, squares + w @ Z**2
             zeros += 1.0 if sp.issparse(part) else (part == 0.0).any(axis=0)
         return mean, squares, zeros > 0.0

@@ -1,0 +1,29 @@
+"""The class of models that a bound with domains covers ends where docs/certificates.md says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import domain_zoo
+from drlogit.dual.pieces import PieceCoordinates
+from drlogit.problem.parameters import ADMITTED
+from drlogit.problem.problem import build_problem
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("share", [0.999, -0.999, 1.001, -1.001])
+def test_the_reference_point_has_at_most_the_admitted_log_odds(seed, share):
+    """It has the means of numbers and the least category of each group."""
+    case = domain_zoo.generated(seed) | {"fit_intercept": True}
+    X, groups, weights = case["X"], case["categories"], domain_zoo.weights_of(case)
+    coef = np.random.default_rng(seed).uniform(-1.0, 1.0, X.shape[1])
+    grouped = np.isin(np.arange(coef.size), [j for group in groups for j in group])
+    odds = (weights @ X * coef)[~grouped].sum()
+    for group in groups:
+        with_none = (X[:, group].sum(axis=1) == 0.0).any()
+        odds += min([*coef[group], *([0.0] if with_none else [])])
+    problem = build_problem(**case)
+    layout = PieceCoordinates(problem)
+    found = layout.model(problem.join(coef, share * ADMITTED - odds))
+    assert layout.coordinates(problem).admits(found) == (abs(share) < 1.0)
