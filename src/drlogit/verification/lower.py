@@ -70,7 +70,7 @@ def _are_pieces(s: FloatArray, moves: Moves, samples: SamplesInBall) -> bool:
         return False
     if (np.bincount(sample, moves.share, 1) > 1.0).any():
         return False
-    bits, n = domain.bits(moves.items), domain.n_unordered
+    bits, n = samples.bits(moves.items), domain.n_unordered
     ends = bits[:, n + domain.level_columns.size :]
     both = ends[:, ::2] & ends[:, 1::2]
     for at in domain.positions:  # one level at a time
@@ -161,7 +161,7 @@ def admits(samples: SamplesInBall, coef: FloatArray, intercept: Any) -> bool:
     coef, offset = samples.moved(samples.shift, coef, intercept)
     odds = [np.abs(coef * spread)[samples.free].max(initial=0.0)]
     at, error = mean * coef, gamma(4) * exact_sum(np.abs(mean * coef))
-    at[domain.grouped] = 0.0
+    at[samples.grouped] = 0.0
     for g, group in enumerate(domain.groups):
         levels = np.append(coef[group], 0.0) if domain.with_none[g] else coef[group]
         odds.append(np.ptp(levels))
@@ -180,8 +180,8 @@ def _changes(
     ordered group the level that is named.
     """
     domain, n, n_groups = samples.domain, samples.costs.size, samples.domain.n_groups
-    now, none = domain.present(part), n + n_groups + np.arange(n_groups)
-    own, bits = moves.sample - first, domain.bits(moves.items)
+    now, none = samples.present(part), n + n_groups + np.arange(n_groups)
+    own, bits = moves.sample - first, samples.bits(moves.items)
     down = (samples.signs[moves.sample] > 0.0) == moves.flipped
     sample, without = np.nonzero(now < 0)
     unordered, end = domain.n_unordered, domain.n_unordered + domain.level_columns.size
@@ -191,7 +191,7 @@ def _changes(
     there, item = np.nonzero(bits[:, end:])
     j = item // 2
     distance = np.where(item % 2 == 1, domain.upper[j], domain.lower[j])
-    distance -= domain.values(part)[own[there], j]
+    distance -= samples.values(part)[own[there], j]
     cost = bits[:, :unordered] @ domain.group_costs[:unordered]
     cost += np.bincount(there, domain.bounded_costs[j] * np.abs(distance), own.size)
     stepped, left, reached, first = [k[:0]], [k[:0]], [k[:0]], unordered
@@ -199,7 +199,7 @@ def _changes(
         piece, level = np.nonzero(bits[:, first : first + group.size])
         before = now[own[piece], unordered + which]
         place = np.argmax(group == before[:, None], axis=1)
-        np.add.at(cost, piece, domain.level_costs(which)[place, level])
+        np.add.at(cost, piece, domain.level_costs[which][place, level])
         stepped, left, reached = [*stepped, piece], [*left, before], [*reached, group[level]]
         first += group.size
     steps, before, after = map(np.concatenate, (stepped, left, reached))

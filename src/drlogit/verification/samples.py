@@ -1,4 +1,8 @@
-"""What the bounds of a fit are about: samples, what their features can be, what moving costs."""
+"""What the bounds of a fit are about: samples, what their features can be, what moving costs.
+
+The description of domains is that of :mod:`drlogit.problem.domains`; whether the rows keep to it,
+and what moves change, is computed here.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..problem.domains import least_step
+from ..problem.domains import Domains, dense_columns, least_step
 from ..problem.parameters import FAR, RANGE
 from ..problem.proof import BrokenProofError
 from ..problem.transport import Ball
@@ -24,79 +28,13 @@ from .rounding import PANEL, exact_sum
 _ROWS, _DENSE = 4096, 1000
 
 
-@dataclass(frozen=True, eq=False)
-class Domain:
-    """Groups of columns of which a sample has one 1 or, ``with_none``, perhaps none, and bounds.
-
-    Only those that can move are here; items are counted as in :mod:`drlogit.problem.dual_point`.
-    The last groups are ordered, with the ``positions`` of their levels on a line.
-    """
-
-    groups: tuple[IndexArray, ...]
-    with_none: BoolArray
-    group_costs: FloatArray
-    bounded: IndexArray
-    lower: FloatArray
-    upper: FloatArray
-    bounded_costs: FloatArray
-    positions: tuple[FloatArray, ...] = ()
-
-    @property
-    def n_groups(self) -> int:
-        return len(self.groups)
-
-    @property
-    def n_unordered(self) -> int:
-        return len(self.groups) - len(self.positions)
-
-    @property
-    def n_items(self) -> int:
-        return self.n_unordered + self.level_columns.size + 2 * self.bounded.size
-
-    @cached_property
-    def level_columns(self) -> IndexArray:
-        """The columns of the levels of ordered groups."""
-        return np.array([j for group in self.groups[self.n_unordered :] for j in group], np.intp)
-
-    def level_costs(self, k: int) -> FloatArray:
-        """Costs from level to level of the ordered group k, each with two roundings at most.
-
-        A level off the line (NaN) is one unit away from every other.
-        """
-        at = self.positions[k]
-        apart = np.abs(at[:, None] - at)
-        apart = np.where(np.isnan(apart), 1.0, apart) * (1.0 - np.eye(at.size))
-        return np.asarray(apart * self.group_costs[self.n_unordered + k])
-
-    @cached_property
-    def grouped(self) -> IndexArray:
-        """The columns of all groups."""
-        return np.concatenate([*self.groups, np.empty(0, dtype=np.intp)]).astype(np.intp)
-
-    def values(self, part: Matrix) -> FloatArray:
-        """The bounded features of some rows."""
-        return _dense(part[:, self.bounded])
-
-    def present(self, part: Matrix) -> NDArray[np.int32]:
-        """The column of each row's category in each group, -1 for none."""
-        now = np.full((part.shape[0], self.n_groups), -1, dtype=np.int32)
-        for g, group in enumerate(self.groups):
-            rows, places = np.nonzero(_dense(part[:, group]))
-            now[rows, g] = group[places]
-        return now
-
-    def bits(self, items: NDArray[np.uint8]) -> BoolArray:
-        """Whether each item is moved."""
-        return np.unpackbits(items, axis=1, count=self.n_items).astype(bool)
-
-
 def parts(X: Any, n_features: int) -> Iterator[tuple[slice, Any]]:
     """Some rows at a time, and where they are: in panels, dense unless there are many columns."""
     n_rows = _ROWS if n_features <= _DENSE else max(PANEL, _ROWS * _DENSE // n_features)
     first = 0
     for part in chunks_of(X, n_rows, checked=True):
-        some = _dense(part) if n_features <= _DENSE else part.astype(np.float64, copy=False)
-        yield slice(first, first + part.shape[0]), some
+        dense = part.toarray() if n_features <= _DENSE and sp.issparse(part) else part
+        yield slice(first, first + part.shape[0]), dense.astype(np.float64, copy=False)
         first += part.shape[0]
 
 
@@ -104,10 +42,6 @@ def _check(right: BoolArray, rows: IndexArray, columns: IndexArray, what: str) -
     if not right.all():
         row = rows[int(right.argmin())]
         raise BrokenProofError(f"other data: row {row} has no {what} in columns {columns[:8]}")
-
-
-def _dense(part: Any) -> FloatArray:
-    return np.asarray(part.toarray() if sp.issparse(part) else part, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +55,7 @@ class SamplesInBall:
     norm: str
     costs: FloatArray  # of features, infinite if they cannot move or have a domain
     label_costs: FloatArray  # of samples, a column for each label; infinite for what cannot be
-    domain: Domain
+    domain: Domains  # only what can move; items are counted as in ``problem.dual_point``
     fit_intercept: bool
     groups: tuple[IndexArray, ...]  # columns of categories, also of those that cannot change
     constant: IndexArray  # without an intercept, a group that has a 1 in every row; or empty
@@ -146,8 +80,29 @@ class SamplesInBall:
     def free(self) -> BoolArray:
         """Features whose coefficients nothing bounds, those of categories apart."""
         free = ~self.in_norm
-        free[self.domain.grouped] = False
+        free[self.grouped] = False
         return free
+
+    @cached_property
+    def grouped(self) -> IndexArray:
+        """The columns of all groups that can change."""
+        return np.concatenate([*self.domain.groups, self.constant[:0]])
+
+    def values(self, part: Matrix) -> FloatArray:
+        """The bounded features of some rows."""
+        return dense_columns(part, self.domain.bounded)
+
+    def present(self, part: Matrix) -> NDArray[np.int32]:
+        """The column of each row's category in each group, -1 for none."""
+        now = np.full((part.shape[0], self.domain.n_groups), -1, dtype=np.int32)
+        for g, group in enumerate(self.domain.groups):
+            rows, places = np.nonzero(dense_columns(part, group))
+            now[rows, g] = group[places]
+        return now
+
+    def bits(self, items: NDArray[np.uint8]) -> BoolArray:
+        """Whether each item is moved."""
+        return np.unpackbits(items, axis=1, count=self.domain.n_items).astype(bool)
 
     @cached_property
     def offset(self) -> bool:
@@ -234,13 +189,13 @@ def samples_of(
     for rows, part in parts(X, n_features) if groups or bounded.size else ():
         counted = np.flatnonzero(weights[rows] > 0.0)
         for g, group in enumerate(groups):
-            values = _dense(part[:, group])[counted]
+            values = dense_columns(part, group)[counted]
             with_none[g] |= bool((values == 0.0).all(axis=1).any())
             one = ((values == 0.0) | (values == 1.0)).all(axis=1) & (values.sum(axis=1) <= 1.0)
             if positions[g] is not None:
                 one &= values.any(axis=1)
             _check(one, rows.start + counted, group, "category")
-        values = _dense(part[:, bounded])[counted]
+        values = dense_columns(part, bounded)[counted]
         inside = (values >= lower[bounded]) & (values <= upper[bounded])
         _check(np.all(inside, axis=1), rows.start + counted, bounded, "values within the bounds")
     movable, several = [], label_costs.shape[1] > 2
@@ -261,13 +216,12 @@ def samples_of(
     constant = complete[0] if some else bounded[:0]
     if ball.epsilon == 0.0 or several:  # nothing moves, or only by the norm
         movable, bounded = [], bounded[:0]
-    domain = Domain(
-        tuple(groups[g] for g in movable), with_none[movable],
-        np.array([costs[groups[g][0]] for g in movable]),
-        bounded, lower[bounded], upper[bounded], costs[bounded],
-        tuple(at for g in movable if (at := positions[g]) is not None),
+    domain = Domains(
+        tuple(groups[g] for g in movable), np.array([costs[groups[g][0]] for g in movable]),
+        with_none[movable], bounded, lower[bounded], upper[bounded], costs[bounded],
+        positions=tuple(at for g in movable if (at := positions[g]) is not None),
     )  # fmt: skip
-    costs[domain.grouped] = costs[bounded] = np.inf
+    costs[domain.columns] = np.inf
     return SamplesInBall(
         X, signs, weights, ball.epsilon, ball.norm, costs, label_costs, domain, ball.fit_intercept,
         groups, constant, matrix,

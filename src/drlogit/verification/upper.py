@@ -39,7 +39,7 @@ from .rounding import (
     log_loss,
     norm_of,
 )
-from .samples import Domain, SamplesInBall
+from .samples import SamplesInBall
 
 
 def upper_bound(samples: SamplesInBall, coef: FloatArray, intercept: float, lam: float) -> float:
@@ -49,7 +49,7 @@ def upper_bound(samples: SamplesInBall, coef: FloatArray, intercept: float, lam:
     u, flips = found.value, samples.flip_costs
     own, other = log_loss(u), log_loss(-u)
     for rows, part in samples.parts() if domain.n_items else ():
-        rates, costs = _items(domain, coef, part)
+        rates, costs = _items(samples, coef, part)
         up = samples.signs[rows] > 0.0
         own[rows] = _worst(u[rows], up, rates, costs, lam)
         other[rows] = _worst(-u[rows], ~up, rates, costs, lam)
@@ -88,19 +88,19 @@ def margins(samples: SamplesInBall, coef: FloatArray, intercept: float) -> Enclo
     return Enclosed(u * samples.signs, error)
 
 
-def _items(domain: Domain, beta: FloatArray, part: Any) -> tuple[FloatArray, FloatArray]:
+def _items(samples: SamplesInBall, beta: FloatArray, part: Any) -> tuple[FloatArray, FloatArray]:
     """Rates and costs of the items of some samples, for the labels -1 and +1 (first axis)."""
-    n = domain.n_unordered
+    domain, n = samples.domain, samples.domain.n_unordered
     shape = 2, part.shape[0], n + domain.bounded.size
     rates, costs = np.empty(shape), np.empty(shape)
-    now = domain.present(part)
+    now = samples.present(part)
     here = np.where(now >= 0, beta[now], 0.0)
     for g, group in enumerate(domain.groups[:n]):
         ends = np.append(beta[group], 0.0) if domain.with_none[g] else beta[group]
         rates[0, :, g], rates[1, :, g] = ends.max() - here[:, g], here[:, g] - ends.min()
     rates[:, :, :n] *= UP / domain.group_costs[:n]
     costs[:, :, :n] = domain.group_costs[:n]
-    slopes, values = beta[domain.bounded], domain.values(part)
+    slopes, values = beta[domain.bounded], samples.values(part)
     distances = np.stack([domain.upper - values, values - domain.lower])
     rates[:, :, n:] = np.abs(slopes) / domain.bounded_costs * UP * UP
     costs[:, :, n:] = domain.bounded_costs * DOWN * np.where(
@@ -109,7 +109,7 @@ def _items(domain: Domain, beta: FloatArray, part: Any) -> tuple[FloatArray, Flo
     both: list[Any] = [(rates, costs)]
     for k, group in enumerate(domain.groups[n:]):
         place = np.argmax(group == now[:, n + k, None], axis=1)
-        chains = [_chain(sign * beta[group], domain.level_costs(k)) for sign in (-1.0, 1.0)]
+        chains = [_chain(sign * beta[group], domain.level_costs[k]) for sign in (-1.0, 1.0)]
         both.append([np.stack([chain[part][place] for chain in chains]) for part in range(2)])
     rates, costs = (np.concatenate(each, axis=2) for each in zip(*both, strict=True))
     return rates, costs
