@@ -1,0 +1,143 @@
+"""Sorted labels, 2 % positives, a level that no row has and no thread variables, all in one fit.
+
+The fit, its proof, its audit and its guarantee run in a process of their own, as a user's would.
+The references share no code with the package.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+
+N, EPSILON, KAPPA, COST, THRESHOLD = 100, 0.004, 0.7, 0.5, 0.03
+
+#: Columns: two numbers without bounds, then the levels a to d.  As no row has d, a column of the
+#: array stands for it, but none of the table.
+SCRIPT = """
+import json, os, sys
+import numpy as np, pandas as pd
+import drlogit
+
+assert not [name for name in os.environ if name.endswith("_NUM_THREADS")]
+X, y, epsilon, kappa, cost, threshold = json.load(sys.stdin)
+X, y = np.array(X), np.array(y)
+fit = drlogit.solve(
+    X, y, epsilon=epsilon, kappa=kappa, norm="l2", feature_costs=[1.0, 1.0] + 4 * [cost],
+    categories=[[2, 3, 4, 5]],
+)
+levels = pd.Categorical.from_codes(X[:, 2:].argmax(axis=1), list("abcd"))
+frame = pd.DataFrame({"dose": X[:, 0], "time": X[:, 1], "job": levels})
+costs = {"dose": 1.0, "time": 1.0, "job": cost}
+model = drlogit.DRLogisticRegression(epsilon, kappa, feature_costs=costs, norm="l2").fit(frame, y)
+found = {}
+for name, result, data in ("array", fit, X), ("table", model.result_, frame):
+    owner = fit if name == "array" else model
+    owner.save_proof("proof.npz", data, y)
+    proof = drlogit.verify(owner, data, y, "proof.npz")
+    found[name] = [result.objective, result.dual_objective, proof.lower, proof.upper, proof.reason]
+for metric in "error", "log_loss":
+    found[metric] = drlogit.worst_case(model, frame, y, metric, threshold=threshold).value
+found["limits"] = [
+    drlogit.guarantee(model, frame, y, metric="error", threshold=threshold).value,
+    drlogit.guarantee(model, frame, y).loss,
+]
+found["coef"], found["intercept"] = model.coef_[0].tolist(), float(model.intercept_[0])
+print(json.dumps(found))
+"""
+
+
+def rows(n_levels=4):
+    """Negatives first, then 2 % positives; three levels occur."""
+    rng = np.random.default_rng(7)
+    y = np.repeat([0, 1], [N - N // 50, N // 50])
+    numbers = rng.standard_normal((N, 2)) + y[:, None] * [1.5, 0.0]
+    return np.column_stack([numbers, np.eye(n_levels)[rng.integers(0, 3, N)]]), y
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    names = [name for name in os.environ if not name.endswith("_NUM_THREADS")]
+    X, y = rows()
+    done = subprocess.run(
+        [sys.executable, "-W", "error::RuntimeWarning", "-c", SCRIPT],
+        input=json.dumps([X.tolist(), y.tolist(), EPSILON, KAPPA, COST, THRESHOLD]),
+        env={name: os.environ[name] for name in names}, cwd=tmp_path_factory.mktemp("rare"),
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def places(X, y):
+    """Every level and label: the rows with it, their labels as signs, and the costs."""
+    for level in np.eye(X.shape[1] - 2):
+        for flip in (1.0, -1.0):
+            moved = np.column_stack([X[:, :2], np.tile(level, (N, 1))])
+            paid = COST * (moved != X).any(axis=1) + KAPPA * (flip < 0.0)
+            yield moved, flip * (2.0 * y - 1.0), paid
+
+
+@pytest.mark.parametrize(("kind", "n_levels"), [("array", 4), ("table", 3)])
+def test_both_bounds_enclose_the_optimum_of_a_conic_solver(found, kind, n_levels):
+    cp = pytest.importorskip("cvxpy")
+    X, y = rows(n_levels)
+    beta, b, lam, worst = cp.Variable(X.shape[1]), cp.Variable(), cp.Variable(), cp.Variable(N)
+    rules = [cp.norm(beta[:2], 2) <= lam]
+    for moved, label, paid in places(X, y):
+        rules.append(cp.logistic(-cp.multiply(label, moved @ beta + b)) - lam * paid <= worst)
+    problem = cp.Problem(cp.Minimize(EPSILON * lam + cp.sum(worst) / N), rules)
+    optimum = problem.solve(solver="CLARABEL")
+    objective, dual, lower, upper, reason = found[kind]
+    assert objective == pytest.approx(optimum, abs=2e-6)
+    assert max(dual, lower) <= optimum + 1e-7
+    assert upper >= optimum - 1e-7
+    assert upper - lower <= 2e-6
+    assert reason.startswith("no linear model can promise less than")
+
+
+def worst_error(found):
+    """The share of rows that ε pays to put on the wrong side of the threshold, cheapest first."""
+    X, y = rows(3)
+    coef, edge = np.array(found["coef"]), np.log(THRESHOLD / (1.0 - THRESHOLD))
+    costs = []
+    for moved, label, paid in places(X, y):
+        margin = label * (moved @ coef + found["intercept"] - edge)
+        costs.append(paid + np.maximum(margin, 0.0) / np.linalg.norm(coef[:2]))
+    costs = np.sort(np.min(costs, axis=0))
+    spent = np.append(0.0, np.cumsum(costs))
+    return np.interp(EPSILON * N, spent, np.arange(N + 1)) / N
+
+
+def worst_loss(found):
+    """By the dual over λ."""
+    X, y = rows(3)
+    coef = np.array(found["coef"])
+
+    def dual(lam):
+        losses = [
+            np.logaddexp(0.0, -label * (moved @ coef + found["intercept"])) - lam * paid
+            for moved, label, paid in places(X, y)
+        ]
+        return EPSILON * lam + np.max(losses, axis=0).mean()
+
+    least = float(np.linalg.norm(coef[:2]))
+    best = minimize_scalar(dual, bounds=(least, least + 20.0), method="bounded")
+    return min(best.fun, dual(least))
+
+
+def test_the_audit_is_that_of_every_move(found):
+    assert 0.02 < worst_error(found) < 1.0
+    assert found["error"] == pytest.approx(worst_error(found), abs=1e-9)
+    assert found["log_loss"] == pytest.approx(worst_loss(found), abs=1e-7)
+
+
+def test_a_guarantee_is_above_the_worst_case_of_its_rows(found):
+    error, loss = found["limits"]
+    assert worst_error(found) < error <= 1.0
+    assert loss > worst_loss(found)
