@@ -1,7 +1,7 @@
 """The lines of compiled modules that no test ran: the last part of ``make coverage``.
 
-The build in ``build/coverage`` counts the lines of the Cython sources: Cython writes ``#line`` for
-each of them, and gcov reads what processes left there when they ended.
+gcov counts the lines of the C files in ``build/coverage``.  A comment of Cython before each piece of
+code names the line that it comes from.
 
     python tests/compiled_coverage.py [--fail-under 97] [build]
 """
@@ -43,15 +43,33 @@ def statements(text: str) -> set[int]:
     return found
 
 
-def counts(build: Path) -> dict[str, dict[int, int]]:
-    """How often each line of each source ran, by the name of the file."""
-    found: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
-    for notes in sorted(build.rglob("*.gcno")):
-        run = ["gcov", "--json-format", "--stdout", str(notes.with_suffix(".gcda"))]
+def origins(text: str) -> dict[int, tuple[str, int]]:
+    """The file and line that each line of a C file comes from, where it comes from any."""
+    found, here = {}, None
+    for number, line in enumerate(text.split("\n"), start=1):
+        if start := re.match(r'\s*/\* "(?:[^"]*/)?(\w+\.p[yx][xd])":(\d+)$', line):
+            here = start[1], int(start[2])
+        elif line.startswith("}"):  # the end of a function
+            here = None
+        if here is not None:
+            found[number] = here
+    return found
+
+
+def counts(build: Path) -> dict[tuple[str, int], int]:
+    """How often each line of each source ran."""
+    found: dict[tuple[str, int], int] = defaultdict(int)
+    for made in sorted(build.rglob("*.pyx.c")):
+        data = made.with_name(f"meson-generated_{made.name}.gcda")
+        run = ["gcov", "--json-format", "--stdout", str(data)]
         done = subprocess.run(run, cwd=build, check=True, capture_output=True, text=True)
+        origin = origins(made.read_text())
         for each in json.loads(done.stdout)["files"]:
+            if Path(each["file"]).name != made.name:
+                continue
             for line in each["lines"]:
-                found[Path(each["file"]).name][line["line_number"]] += line["count"]
+                if line["line_number"] in origin:
+                    found[origin[line["line_number"]]] += line["count"]
     return found
 
 
@@ -74,15 +92,15 @@ def main() -> int:
     found, total, all_missed = counts(options.build), 0, 0
     print(f"{'compiled module':<32}{'lines':>7}{'missed':>8}{'cover':>8}   missing")
     for path in sorted((ROOT / "src").rglob("*.p[yx][xd]")):
-        ran = found.get(path.name, {})
-        lines = sorted(statements(path.read_text()) & set(ran))
+        ran = {number: count for (name, number), count in found.items() if name == path.name}
+        lines = sorted(statements(path.read_text()) & ran.keys())
         if not lines:
             continue
         missed = [number for number in lines if not ran[number]]
         total, all_missed = total + len(lines), all_missed + len(missed)
         cover = 100.0 * (1.0 - len(missed) / len(lines))
-        name = path.relative_to(ROOT / "src" / "drlogit")
-        print(f"{name!s:<32}{len(lines):>7}{len(missed):>8}{cover:>7.1f}%   {spans(missed)}")
+        place = path.relative_to(ROOT / "src" / "drlogit")
+        print(f"{place!s:<32}{len(lines):>7}{len(missed):>8}{cover:>7.1f}%   {spans(missed)}")
     cover = 100.0 * (1.0 - all_missed / max(total, 1))
     print(f"{'all':<32}{total:>7}{all_missed:>8}{cover:>7.1f}%")
     if not total or cover < options.fail_under:
