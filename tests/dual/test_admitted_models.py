@@ -27,3 +27,14 @@ def test_the_reference_point_has_at_most_the_admitted_log_odds(seed, share):
     layout = PieceCoordinates(problem)
     found = layout.model(problem.join(coef, share * ADMITTED - odds))
     assert layout.coordinates(problem).admits(found) == (abs(share) < 1.0)
+
+
+@pytest.mark.parametrize(("seed", "share"), [(1, 0.999), (1, 1.001), (4, 0.999), (4, 1.001)])
+def test_categories_are_at_most_the_admitted_log_odds_apart(seed, share):
+    case = domain_zoo.generated(seed)
+    problem = build_problem(**case)
+    layout = PieceCoordinates(problem)
+    coef, (group, *_) = np.zeros(case["X"].shape[1]), problem.domains.groups
+    coef[group[0]] = share * ADMITTED
+    model = layout.model(problem.join(coef, 0.0))
+    assert layout.coordinates(problem).admits(model) == (share < 1.0)
