@@ -1,7 +1,7 @@
 """The lines of compiled modules that no test ran: the last part of ``make coverage``.
 
-gcov counts the lines of the C files in ``build/coverage``.  A comment of Cython before each piece of
-code names the line that it comes from.
+gcov counts the lines of the C files in ``build/coverage``.  A comment of Cython before each piece
+of code names the line that it comes from.
 
     python tests/compiled_coverage.py [--fail-under 97] [build]
 """

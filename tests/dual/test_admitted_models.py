@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import domain_zoo
+import drlogit
+from drlogit.dual.certify import certify, pieces_of_dual_point
 from drlogit.dual.pieces import PieceCoordinates
 from drlogit.problem.parameters import ADMITTED
 from drlogit.problem.problem import build_problem
@@ -38,3 +40,18 @@ def test_categories_are_at_most_the_admitted_log_odds_apart(seed, share):
     coef[group[0]] = share * ADMITTED
     model = layout.model(problem.join(coef, 0.0))
     assert layout.coordinates(problem).admits(model) == (share < 1.0)
+
+
+@pytest.mark.parametrize("domains", [False, True])
+def test_a_model_beyond_the_class_has_a_bound_of_zero(domains):
+    """Even with the dual point that proves the optimum."""
+    case = domain_zoo.generated(1) | {"fit_intercept": True, "kappa": np.inf}
+    if not domains:
+        case |= {"categories": None, "bounds": None}
+    problem, fit = build_problem(**case), drlogit.solve(**case)
+    best = problem.join(fit.coef, fit.intercept)
+    point = pieces_of_dual_point(problem, fit.dual) if domains else None
+    near = certify(problem, best, point=point)
+    assert near.dual > 0.05
+    far = problem.join(fit.coef, fit.intercept + 1.1 * ADMITTED)
+    assert certify(problem, far, point=near.point).dual == 0.0

@@ -141,30 +141,32 @@ def test_linearisation(pieces):
     assert scalars[VALUE] == scalars[LOSS] == k.state.loss
 
 
-@pytest.mark.parametrize("predictor", [True, False])
-def test_directions(pieces, predictor):
-    k = pieces
-    first, sums = _pieces.follow(k.table, k.state, k.dx, 0.0, 0.0, True)
+@pytest.mark.parametrize(("predictor", "scale"), [(True, 1.0), (True, 30.0), (False, 1.0)])
+def test_directions(pieces, predictor, scale):
+    """Over a long step the second-order terms are cut off."""
+    k, dx = pieces, scale * pieces.dx
+    first, sums = _pieces.follow(k.table, k.state, dx, 0.0, 0.0, True)
     centre, share, second = 0.0, 0.0, np.zeros(k.y.size)
     if not predictor:
         centre, share, second = 0.4 * MU, 0.6, first.step[:, 3]
-        first, sums = _pieces.follow(k.table, first, k.dx, centre, share, False)
+        first, sums = _pieces.follow(k.table, first, dx, centre, share, False)
     dv, dq, dr = first.step.T[:3]
-    np.testing.assert_allclose(dv, k.V @ k.dx, atol=1e-12)
+    np.testing.assert_allclose(dv, k.V @ dx, atol=1e-12 * scale)
     # Slacks are linear in τ and the values; products reach their targets; Σ q reaches w.
-    np.testing.assert_allclose(dr, first.dtop[k.own] - k.G @ k.dx, atol=1e-11)
+    np.testing.assert_allclose(dr, first.dtop[k.own] - k.G @ dx, atol=1e-11 * scale)
     target = centre * k.w[k.own] - share * second
-    np.testing.assert_allclose(k.r * dq + k.q * dr, target - k.q * k.r, atol=1e-12)
-    np.testing.assert_allclose(k.by_sample(k.q + dq), k.w, atol=1e-13)
+    np.testing.assert_allclose(k.r * dq + k.q * dr, target - k.q * k.r, atol=1e-12 * scale)
+    np.testing.assert_allclose(k.by_sample(k.q + dq), k.w, atol=1e-13 * scale)
     if not predictor:
-        assert sums[SLOPE] == pytest.approx(k.q @ (k.G @ k.dx), abs=1e-13)
+        assert sums[SLOPE] == pytest.approx(k.q @ (k.G @ dx), abs=1e-13)
         return
     changes = sums[k.P : k.P + CHANGES]
-    assert changes[PRIMAL_CHANGE] == pytest.approx(k.q @ dr, abs=1e-13)
-    assert changes[DUAL_CHANGE] == pytest.approx(dq @ k.r, abs=1e-13)
-    assert changes[BOTH_CHANGE] == pytest.approx(dq @ dr, abs=1e-13)
+    assert changes[PRIMAL_CHANGE] == pytest.approx(k.q @ dr, abs=1e-13 * scale)
+    assert changes[DUAL_CHANGE] == pytest.approx(dq @ k.r, abs=1e-13 * scale)
+    assert changes[BOTH_CHANGE] == pytest.approx(dq @ dr, abs=1e-13 * scale)
     most = SETTINGS.second_order * k.q * k.r
     e = np.clip(dq * dr, -most, most)
+    assert scale == 1.0 or k.problem.kappa == math.inf or (e != dq * dr).any()
     np.testing.assert_allclose(first.step[:, 3], e, atol=1e-14)
     D = k.q / k.r
     dq = -e / k.r + D * k.by_sample(e / k.r)[k.own] / k.by_sample(D)[k.own]

@@ -96,3 +96,13 @@ def test_radius_that_rounding_loses(name, radius):
     for project, value, _ in balls(NORMS[name]):
         for metric in (None, np.arange(1.0, 6.0)):
             assert value(project(x, radius, metric)) <= max(radius, 0.0) * (1.0 + 1e-12)
+
+
+@pytest.mark.parametrize("name", NORMS)
+@pytest.mark.parametrize("power", [-306, 300])
+def test_a_multiple_of_a_metric_has_the_same_nearest_point(name, power):
+    """Weights of samples whose probabilities are 1 to hundreds of digits are that small."""
+    x, metric = np.array([-0.8, 0.07, -0.2, 0.3]), np.array([0.4, 10.0, 0.7, 0.1])
+    for project in (NORMS[name].project, NORMS[name].project_dual):
+        expected = project(x, 0.01, metric)
+        np.testing.assert_allclose(project(x, 0.01, metric * 10.0**power), expected, rtol=1e-9)

@@ -74,6 +74,7 @@ def project_l2_ball(x: FloatArray, radius: float, metric: FloatArray | None = No
         return x * (max(radius, 0.0) / length)
     if radius < 1e-100 * length:  # the limit of what follows
         return np.asarray(x / metric * (radius / _length(x / metric)))
+    metric = metric / metric.max()  # a multiple has the same nearest point, but could underflow
     # The projection is x_j / (1 + μ m_j) with the μ at which its length is the radius.  Newton's
     # method on 1/length, which is nearly linear in μ, converges from below in a few steps.
     mu = 0.0
