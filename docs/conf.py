@@ -41,6 +41,8 @@ templates_path = ["_templates"]
 html_theme = "furo"
 html_title = "drlogit"
 html_show_sourcelink = False
+html_static_path = ["_static"]
+html_css_files = ["narrow.css"]
 
 autosummary_generate = True
 autodoc_typehints = "none"  # numpydoc's sections say it in words
@@ -59,6 +61,12 @@ def setup(app: Sphinx) -> None:
     """Formulas as MathML, which browsers show by themselves: pages need no internet."""
     app.add_html_math_renderer("mathml", (_inline, None), (_displayed, None))
     app.connect("build-finished", _gallery)
+    app.connect("source-read", _keep_together)
+
+
+def _keep_together(app: Sphinx, page: str, source: list[str]) -> None:
+    """Numbers and their errors on one line, in narrow tables too."""
+    source[0] = source[0].replace(" ± ", "\u00a0±\u00a0")
 
 
 def _gallery(app: Sphinx, error: Exception | None) -> None:
@@ -70,12 +78,21 @@ def _gallery(app: Sphinx, error: Exception | None) -> None:
         gallery.write(Path(app.outdir) / "gallery")
 
 
+def _mathml(node: Any, display: str) -> str:
+    """A formula as MathML; ``ValueError`` for words of LaTeX that would be shown as they are."""
+    latex = node.astext().replace("{aligned}", "{align*}").replace(r"\arg\min", r"\text{arg min}")
+    found: str = convert(latex, display=display)
+    if "\\" in found or "$" in latex:
+        raise ValueError(f"latex2mathml does not understand {latex}")
+    return found
+
+
 def _inline(writer: Any, node: Any) -> None:
-    writer.body.append(convert(node.astext()))
+    writer.body.append(_mathml(node, "inline"))
     raise SkipNode
 
 
 def _displayed(writer: Any, node: Any) -> None:
-    formula = convert(node.astext(), display="block")
+    formula = _mathml(node, "block")
     writer.body.append(f'<div class="math" style="overflow-x: auto">{formula}</div>')
     raise SkipNode

@@ -47,6 +47,17 @@ def test_every_page_is_reached():
     assert missing == ["index"], "pages are listed in a toctree of docs/index.md"
 
 
+def test_displayed_formulas_stand_alone():
+    """Within a list, Markdown does not recognise a formula that touches the text around it."""
+    for page in DOCS.glob("*.md"):
+        lines = ["", *page.read_text("utf-8").splitlines(), ""]
+        marks = [i for i, line in enumerate(lines) if line.strip() == "$$"]
+        touching = [i for i in marks[::2] if lines[i - 1]] + [
+            i for i in marks[1::2] if lines[i + 1]
+        ]
+        assert not touching, f"{page.name}: blank lines around the formulas in lines {touching}"
+
+
 def test_files_named_in_the_docs_exist():
     root = DOCS.parent
     for page in [*PAGES, root / "CONTRIBUTING.md", root / "README.md"]:

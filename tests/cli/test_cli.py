@@ -68,7 +68,7 @@ def test_usage_errors(command, capsys):
     with pytest.raises(SystemExit) as stop:
         cli.main(command.split())
     assert stop.value.code == cli.USAGE
-    assert "usage: drlogit" in capsys.readouterr().err
+    assert "--help explains the usage" in capsys.readouterr().err
 
 
 def test_version_is_the_installed_one(capsys):

@@ -278,7 +278,7 @@ def test_identifiers_are_carried_through(folder, run, answer, complaint):
     listed = audited["models"][0]["most_surprising"]
     assert all(s["row"] == ("NA" if s["index"] == 2 else f"{s['index']:04d}") for s in listed)
     said = complaint("predict small.json named.csv --id patiant")
-    assert "has no column 'patiant' (feature): did you mean 'patient'?" in said
+    assert "has no column 'patiant' (--id): did you mean 'patient'?" in said
 
 
 def test_columns_are_found_by_name(folder, cancer, run):
@@ -358,7 +358,6 @@ def test_a_threshold_is_that_of_the_library(folder, cancer, run, answer):
     _, out, _ = run(f"audit seen.json unseen.csv --against none {words} --threshold 0.2")
     assert out.index("cost at threshold 0.2") < out.index("log-loss")
     for command, message in (
-        ("threshold seen.json unseen.csv", "one of costs, max_fpr and min_precision, got 0"),
         ("threshold seen.json unseen.csv --costs a:b=1", "such as benign:malignant, got 'a:b'"),
         ("predict seen.json unseen.csv --threshold 1.5", "--threshold must be between 0 and 1"),
     ):
@@ -513,7 +512,7 @@ def bad_files(folder):
     ("command", "said"),
     [
         ("fit nowhere.csv", "nowhere.csv: No such file or directory"),
-        ("fit one.csv", "y must have at least two classes, got one class: 'x'"),
+        ("fit one.csv", "one.csv has only the label 'x' in column 'y', and a model needs two"),
         ("predict plain.json words.csv", "column '1' holds 'many' in row 2, but the model expect"),
         ("fit numbers.csv", "has 50 different labels in 50 rows, so"),
         ("fit small.csv --kappa x=1", "has no label 'x'; its labels are benign, malignant"),
@@ -528,7 +527,7 @@ def bad_files(folder):
         ("audit model.json cancer.csv --groups nothing", "has no column 'nothing'"),
         ("path small.csv --plot path.bmp", "a plot must be .png, .pdf or .svg, got .bmp"),
         ("fit cancer.csv --target Diagnosis", "did you mean 'diagnosis'? It has 'mean radius'"),
-        ("predict model.json small.csv", "small.csv has no column 'mean radius' (feature)"),
+        ("predict model.json small.csv", "has no column 'mean radius' (a feature of the model)"),
         ("predict model.json nameless.csv", "its columns have no names, only the numbers 0 to 4"),
         ("predict plain.json narrow.csv", "has 3 features, expected 4 for the model plain.json"),
         ("evaluate model.json unknown.csv", "the label 'unsure' in row"),

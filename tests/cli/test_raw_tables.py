@@ -98,7 +98,7 @@ def test_text_that_is_numbers_is_named_and_read(folder, capsys):
         age=FRAME.age.astype(int).astype(str).where(FRAME.index % 5 > 0, "unknown"),
     )
     table.to_csv("t.csv", index=False)
-    assert "name it in numbers (--numbers" in run("fit t.csv --target income", capsys)[2]
+    assert "name it in --numbers" in run("fit t.csv --target income", capsys)[2]
     read = "--numbers code,age --missing median --standardize"
     _, _, err = run(f"fit t.csv --target income {read} -o m.json", capsys)
     assert "12 texts of column 'age' are not numbers" in err

@@ -83,7 +83,7 @@ def test_a_threshold_of_the_positive_class_finds_it(run):
     for wrong in ("0", "1.5"):
         code, _, said = run(f"predict model.json table.csv --threshold {wrong}")
         assert code == cli.BAD_INPUT
-        assert "--threshold must be between 0 and 1" in said
+        assert "--threshold must lie between 0 and 1" in said
 
 
 def test_the_positive_class_is_named(run):

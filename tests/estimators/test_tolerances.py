@@ -131,7 +131,7 @@ def test_in_sentences():
         ({"numbers": math.inf, "categories": math.inf}, "must allow something"),
         ({"numbers": 0}, "numbers must be a positive number, or inf if it is exact"),
         ({"columns": {"a": "0 std"}}, "must be a positive number, or inf"),
-        ({"labels": 1.5}, "labels must be a number from 0 to 1, got 1.5"),
+        ({"labels": 1.5}, "labels must be a share from 0 to 1, .* got 1.5"),
         ({"categories": 2}, "categories must be a positive number up to 1, or inf if it is"),
         ({"columns": {"a": "two std"}}, "such as '0.1 std', got 'two std'"),
     ],

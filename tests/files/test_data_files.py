@@ -189,7 +189,7 @@ COMPLAINTS = [
     ("d.csv", "", {}, "d.csv is empty"),
     ("d.csv", "a,b,y\n", {}, "has a header but no rows"),
     ("d.csv", CSV, {"target": "targt"}, "has no column 'targt' (--target): did you mean 'target'?"),
-    ("d.csv", CSV, {"features": ("z",)}, "has no column 'z' (feature)"),
+    ("d.csv", CSV, {"features": ("z",)}, "has no column 'z' (--features)"),
     ("d.csv", CSV, {"drop": ("a", "b", "c")}, "has no feature"),
     ("d.csv", CSV.replace(",-3", ',"2,5"'), {}, "'2,5': state --decimal , if the comma"),
     ("d.csv", CSV.replace(",-3", ',"1,012.5"'), {}, "--numbers 'b' if it separates thousands"),

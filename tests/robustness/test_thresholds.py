@@ -133,9 +133,9 @@ def test_metrics_of_a_guarantee_out_of_fold_and_by_group(fitted):
 
 def test_what_is_refused(fitted):
     model, X, y = fitted
-    with pytest.raises(ValueError, match="one of costs, max_fpr and min_precision, got 0"):
+    with pytest.raises(ValueError, match="one of costs, max_fpr and min_precision, got none"):
         drlogit.choose_threshold(model, X, y)
-    with pytest.raises(ValueError, match="got 2"):
+    with pytest.raises(ValueError, match="got costs and max_fpr"):
         drlogit.choose_threshold(model, X, y, costs=COSTS, max_fpr=0.1)
     with pytest.raises(ValueError, match="between 0 and 1, got 2"):
         drlogit.choose_threshold(model, X, y, max_fpr=2)

@@ -19,7 +19,7 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
 from .. import __version__
 from .console import (
@@ -30,6 +30,7 @@ from .console import (
     NOT_PROVEN,
     USAGE,
     Console,
+    as_options,
     printable,
 )
 
@@ -52,10 +53,35 @@ COMMANDS = {
 }
 
 
+#: What argparse says of a mistake, and the same as value expected and value found.
+_USAGE_ERRORS = {
+    r"argument (\S+): invalid float value: (.*)": r"\1 must be a number, got \2",
+    r"argument (\S+): invalid int value: (.*)": r"\1 must be a whole number, got \2",
+    r"argument (\S+): invalid (.*) value: (.*)": r"\1 must be a \2, got \3",
+    r"argument (\S+): invalid choice: (.*?) \(choose from (.*)\)": r"\1 must be one of \3, got \2",
+    r"argument (\S+): expected one argument": r"\1 needs a value",
+    r"argument (\S+): not allowed with argument (\S+)": r"\1 and \2 exclude each other",
+    r"argument (\S+): ": r"\1 ",
+    r"one of the arguments (.*) is required": r"one of \1 is missing",
+    r"the following arguments are required: (.*)": r"\1 is missing",
+    r"unrecognized arguments": "unknown option or extra argument",
+    r"(number.*, got '\d+,\d+')$": r"\1: write decimals with a point",
+}
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that says in one line what is wrong, in place of the usage of every option."""
+
+    def error(self, message: str) -> NoReturn:
+        for said, better in _USAGE_ERRORS.items():
+            message = re.sub(said, better, message)
+        text = f"{self.prog}: error: {message} ({self.prog} --help explains the usage)\n"
+        self.exit(USAGE, printable(text))
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code (usage errors raise ``SystemExit(2)``)."""
-    words = sys.argv[1:] if argv is None else argv
-    arguments = _parsed(words)
+    arguments = _parsed(sys.argv[1:] if argv is None else argv)
     from .outputs import check_outputs
 
     try:
@@ -75,8 +101,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ValueError, OSError, ImportError, MemoryError) as error:
         if arguments.debug:
             raise
-        message = f"drlogit {arguments.command}: error: {_describe(error)}"
-        print(printable(message), file=sys.stderr)
+        words = as_options(_describe(error), vars(arguments))
+        print(printable(f"drlogit {arguments.command}: error: {words}"), file=sys.stderr)
         return BAD_INPUT
     except KeyboardInterrupt:
         print("drlogit: interrupted", file=sys.stderr)
@@ -86,7 +112,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parsed(words: Sequence[str]) -> argparse.Namespace:
     """What the words say: all commands are known, and the options of the one that is among them."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="drlogit",
         description="Logistic regression for data that may be wrong, and for models that are used "
         "somewhere else.",

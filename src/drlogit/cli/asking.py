@@ -63,10 +63,11 @@ class ModelAndSamples:
         if threshold is None:
             named = self.model.predict(self.samples.X)
             return np.asarray(np.searchsorted(self.model.classes_, named))
-        if len(self.classes) > 2 or not 0.0 < threshold < 1.0:
+        if not 0.0 < threshold < 1.0:
+            raise ValueError(f"--threshold must lie between 0 and 1, got {threshold:g}")
+        if len(self.classes) > 2:
             raise ValueError(
-                "--threshold must be between 0 and 1 and needs a model of two classes, got "
-                f"{threshold:g} and {len(self.classes)} classes"
+                f"--threshold needs a model of two classes, got {len(self.classes)} classes"
             )
         sure = self.model.predict_proba(self.samples.X)[:, self.positive] >= threshold
         return np.where(sure, self.positive, 1 - self.positive)
@@ -98,6 +99,7 @@ def read_asked(
         features=None if names is None else tuple(names),
         n_features=n_features,
         served=True,
+        named_by="a feature of the model",
         categorical=tuple(str(column.name) for column in columns if column.levels is not None),
         numbers=tuple(str(column.name) for column in columns if column.decimal is not None),
     )
@@ -141,11 +143,12 @@ def warn_of_neglect(asked: ModelAndSamples, recall: ClassRecall, console: Consol
         console.note(f"warning: {said}")
 
 
-def read_column(asked: ModelAndSamples, arguments: argparse.Namespace, name: str) -> list[Any]:
-    """The values of a column of the data that need not be a feature, as they stand there."""
+def read_column(asked: ModelAndSamples, arguments: argparse.Namespace, option: str) -> list[Any]:
+    """The values of the column that an option names, as they stand there; it may be no feature."""
+    name = vars(arguments)[option]
     wanted = _wanted(
         arguments, asked.origin, with_labels=False, features=(name,), weights=None,
-        kappa_column=None, categorical=(name,), missing_marks=(),
+        kappa_column=None, categorical=(name,), missing_marks=(), named_by=f"--{option}",
     )  # fmt: skip
     X = read_samples(arguments.data, wanted).X
     values: list[Any] = (X.iloc[:, 0] if hasattr(X, "iloc") else np.asarray(X)[:, 0]).tolist()
@@ -156,7 +159,7 @@ def read_groups(asked: ModelAndSamples, arguments: argparse.Namespace) -> Any:
     """The column of ``--groups`` as subgroups of the samples, if it was given."""
     if arguments.groups is None:
         return None
-    column = np.array(read_column(asked, arguments, arguments.groups), dtype=object)
+    column = np.array(read_column(asked, arguments, "groups"), dtype=object)
     return {arguments.groups: columns_of(column[:, None])[0].levels}
 
 
@@ -168,8 +171,8 @@ def costs_by_pair(given: dict[str, float] | None, classes: list[Any]) -> dict[An
     unknown = [name for name in given if name not in pairs]
     if unknown:
         raise ValueError(
-            f"--costs must name a label and a decision, such as {classes[0]}:{classes[-1]}, got "
-            f"{unknown[0]!r:.60}"
+            f"--costs must name a label and a decision of the model, such as "
+            f"{classes[0]}:{classes[-1]}=1, got {unknown[0]!r:.60}"
         )
     return {pairs[name]: cost for name, cost in given.items()}
 

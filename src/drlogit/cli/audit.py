@@ -75,7 +75,7 @@ def run(arguments: Namespace, console: Console) -> int:
     models = _named(arguments, asked)
     X = asked.samples.X
     if arguments.id is not None and hasattr(X, "index"):
-        X.index = read_column(asked, arguments, arguments.id)
+        X.index = read_column(asked, arguments, "id")
     if arguments.unseen:
         warn_of_fitted_rows(asked, console)
     report = audit(

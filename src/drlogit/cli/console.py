@@ -9,7 +9,7 @@ import argparse
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -27,9 +27,26 @@ _EVERY, _EVERY_IN_LOG = 0.2, 15.0
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
+#: A remedy in Python and, in brackets, the same as an option.
+_TWO_REMEDIES = re.compile(r"\S+ \((--[^()]*) on the command line\)")
+
+
 def printable(text: str) -> str:
-    """Text with its control characters spelt out: labels and names come from files."""
+    """Text with remedies as options, and control characters spelt out, as names may have some."""
+    text = _TWO_REMEDIES.sub(r"\1", text)
     return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def as_options(message: str, given: Collection[str]) -> str:
+    """An error message in which parameters of Python that are options are called as options."""
+    message = re.sub(r"^sample_weight must", "--weights must", message)
+    names = "|".join(name for name in given if "_" in name)
+    message = re.sub(rf"(?<![\w'-])({names})(?![\w'])", _option, message) if names else message
+    return re.sub(rf"^({'|'.join(given)}) must", lambda found: f"{_option(found)} must", message)
+
+
+def _option(found: re.Match[str]) -> str:
+    return f"--{found[1].replace('_', '-')}"
 
 
 class Console:

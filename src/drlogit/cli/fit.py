@@ -60,6 +60,10 @@ def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
     training, unseen = read_training(arguments, console), None
     if arguments.holdout is not None:
+        if not 0.0 < arguments.holdout < 1.0:
+            raise ValueError(
+                f"--holdout must be a share between 0 and 1, such as 0.3, got {arguments.holdout:g}"
+            )
         training, unseen = training.split(arguments.holdout, arguments.seed)
     if arguments.holdout_out is not None:
         if unseen is None:

@@ -69,12 +69,16 @@ def describe_command(parser: argparse.ArgumentParser, module: ModuleType) -> Non
     module.add_options(parser)
 
 
-def group(parser: argparse.ArgumentParser, title: str | None = None) -> Add:
-    """What adds options to a group of a parser.
+def group(
+    parser: argparse.ArgumentParser, title: str | None = None, *, one_of_them: bool = False
+) -> Add:
+    """What adds options to a group of a parser; ``one_of_them``: exactly one must be stated.
 
     An option without a word for its value is a switch; a word alone is a positional argument.
     """
-    place = parser if title is None else parser.add_argument_group(title)
+    place: Any = parser if title is None else parser.add_argument_group(title)
+    if one_of_them:
+        place = place.add_mutually_exclusive_group(required=True)
 
     def add(flags: str, help: str, **settings: Any) -> None:
         words = flags.split()
@@ -253,8 +257,9 @@ def _encoding(text: str) -> str:
         raise argparse.ArgumentTypeError(f"unknown encoding: {text!r}") from None
 
 
+by_label.__name__ = "number, or list of label=number"
 numbers.__name__ = "list of numbers"
-amounts.__name__ = "list of name=amount"
+amounts.__name__ = "list of name=number"
 _ordinal.__name__ = "list of name=level<level<..."
 _bounds.__name__ = "list of name=low..high, or data"
 _radius.__name__ = "number or auto"

@@ -42,6 +42,9 @@ def check_outputs(arguments: argparse.Namespace) -> None:
         taken[place] = f"the file of {option}"
     if given.get("plot") is not None:
         _check_plot(given["plot"])
+    page = given.get("output") if arguments.command in ("audit", "demo", "shift") else None
+    if page is not None and Path(page).suffix.lower() not in (".html", ".htm", ""):
+        raise ValueError(f"-o {page} must be a web page: name a file that ends in .html")
 
 
 def _check_plot(path: str) -> None:

@@ -50,7 +50,7 @@ def run(arguments: Namespace, console: Console) -> int:
         "probabilities": probabilities,
     }
     if arguments.id is not None:
-        record["ids"] = read_column(asked, arguments, arguments.id)
+        record["ids"] = read_column(asked, arguments, "id")
         header, columns = [arguments.id, *header], [record["ids"], *columns]
     if console.json:
         console.answer(record, "")

@@ -26,7 +26,7 @@ def add_options(parser: ArgumentParser) -> None:
     add = options.group(parser)
     add(*options.MODEL)
     add(*options.DATA)
-    add = options.group(parser, "what to decide by (one of these)")
+    add = options.group(parser, "what to decide by (one of these)", one_of_them=True)
     add(*options.COSTS, type=options.amounts)
     add("--max-fpr SHARE", "largest false positive rate", type=float)
     add("--min-precision SHARE", "smallest share of positives among the rows decided positive",

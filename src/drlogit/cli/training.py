@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -164,6 +165,11 @@ def read_training(arguments: argparse.Namespace, console: Console) -> Training:
             )
         origin["positive"] = positive
     n_classes, size = len(training.classes), training.labels.size
+    if n_classes < 2:
+        raise ValueError(
+            f"{samples.source} has only the label {training.classes[0]!r:.60} in column "
+            f"{samples.target!r}, and a model needs two: name the column of labels with --target"
+        )
     if n_classes > max(20, size // 10):
         raise ValueError(
             f"{samples.source} has {n_classes} different labels in {size} rows, so "
@@ -208,10 +214,19 @@ def _describe(training: Training, console: Console) -> None:
     counts = [f"{label} ({np.sum(training.labels == label)})" for label in classes]
     column = f" in column {samples.target!r}" if samples.target is not None else ""
     positive = "" if training.positive is None else f"; positive class: {training.positive}"
+    if training.positive is not None and "positive" not in training.origin:
+        positive += " (change it with --positive)"
     console.note(
         f"{samples.source}: {samples.X.shape[0]} rows, {samples.X.shape[1]} features; "
         f"labels{column}: {listed(counts)}{positive}"
     )
+    folded = Counter(str(label).casefold() for label in classes)
+    alike = [str(label) for label in classes if folded[str(label).casefold()] > 1]
+    if alike:
+        console.note(
+            f"warning: the labels {listed(sorted(alike, key=str.casefold), 4)} differ only in "
+            "upper and lower case: spell them alike if they are one class"
+        )
     levels = [
         f"{samples.names[j]} ({samples.X.iloc[:, j].nunique(dropna=False)} levels)"
         for j in training.categorical or ()

@@ -71,6 +71,8 @@ def run(arguments: Namespace, console: Console) -> int:
     if arguments.parts is not None:
         arguments.drop = (*arguments.drop, arguments.parts)
     training, folds, parts = read_training(arguments, console), arguments.folds, None
+    if folds < 2:
+        raise ValueError(f"--folds must be at least 2, got {folds}")
     if arguments.parts is not None:
         folds, parts = _by_part(training, arguments)
     elif arguments.shuffle or arguments.seed is not None:
@@ -120,7 +122,7 @@ def _by_part(training: Training, arguments: Namespace) -> tuple[list[Any], Any]:
             "--parts needs a data file, not standard input, and excludes --shuffle and --seed"
         )
     asked = ModelAndSamples(None, {}, training.samples)
-    named = [str(value) for value in read_column(asked, arguments, arguments.parts)]
+    named = [str(value) for value in read_column(asked, arguments, "parts")]
     parts = np.unique(named, return_inverse=True)[1]
     return list(LeaveOneGroupOut().split(parts, groups=parts)), parts
 

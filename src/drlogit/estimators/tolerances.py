@@ -107,7 +107,9 @@ def tolerances(
     amounts = {name: _amount(value) for name, value in (columns or {}).items()}
     for share in shares.values():
         if not _is_number(share) or not 0.0 <= share <= 1.0:
-            raise ValueError(f"labels must be a number from 0 to 1, got {share!r:.40}")
+            raise ValueError(
+                f"labels must be a share from 0 to 1, such as 0.05 for 5 %, got {share!r:.40}"
+            )
     for name, value, most in (
         ("numbers", numbers, math.inf),
         ("categories", categories, 1.0),

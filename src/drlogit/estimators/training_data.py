@@ -239,7 +239,8 @@ def _check_classes(classes: np.ndarray[Any, Any]) -> None:
         check_classification_targets(found[:20])
     if classes.size < 2:
         raise ValueError(
-            f"y must have at least two classes, got one class: {classes.tolist()[0]!r}"
+            f"y must have at least two classes, got one class: {classes.tolist()[0]!r}. Add rows "
+            "of another class, or check which column y is"
         )
 
 

@@ -36,6 +36,7 @@ class Wanted:
 
     with_labels: bool = True
     target: str | None = None
+    named_by: str = "--features"  # what names the features, for messages
     features: tuple[str, ...] | None = None
     drop: tuple[str, ...] = ()
     weights: str | None = None
@@ -147,7 +148,7 @@ class Header:
         )
         target = self._target(wanted, {weights, kappa})
         if wanted.features is not None:
-            features = [self.find(name, "feature") for name in wanted.features]
+            features = [self.find(name, wanted.named_by) for name in wanted.features]
         else:
             dropped = {self.find(name, "--drop") for name in wanted.drop} | {target, weights, kappa}
             features = [j for j in range(len(self.names)) if j not in dropped]

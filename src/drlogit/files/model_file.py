@@ -221,7 +221,10 @@ def read_model(path: str | os.PathLike[str]) -> tuple[DRLogisticRegression, dict
     try:
         document = json.loads(path.read_text("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is not a model file, or is incomplete: {error}") from None
+        raise ValueError(
+            f"{path} is not a model file written by drlogit fit -o or save_model, or is "
+            f"incomplete: {error}"
+        ) from None
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         found = document.get("schema") if isinstance(document, dict) else document
         raise ValueError(

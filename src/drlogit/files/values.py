@@ -92,7 +92,10 @@ def tidy_labels(labels: Any, source: str) -> NDArray[Any]:
     found = [value.strip() if isinstance(value, str) else value for value in found.tolist()]
     gone = np.array([*(value in MISSING_MARKS for value in found), True])[codes]
     if gone.any():
-        raise ValueError(f"{source}: the label of row {gone.argmax() + 1} is missing")
+        raise ValueError(
+            f"{source}: the label of row {gone.argmax() + 1} is missing: fill it in, or leave out "
+            "rows without a label"
+        )
     return np.asarray(_as_numbers(found, source)[codes])
 
 
@@ -132,7 +135,8 @@ def match_labels(labels: NDArray[Any], classes: list[Any], source: str) -> NDArr
     if unknown.size:
         raise ValueError(
             f"{source}: the label {labels[unknown[0]].item()!r} in row {unknown[0] + 1} is not a "
-            f"class of the model; its classes are {listed(classes, 8)}"
+            f"class of the model; its classes are {listed(classes, 8)}: spell the labels as in the "
+            "fit, or name another column with --target"
         )
     return codes
 

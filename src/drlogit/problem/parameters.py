@@ -27,7 +27,7 @@ def check_epsilon(epsilon: Any) -> float:
         raise ValueError(f"epsilon must be a number >= 0, got {epsilon!r}")
     value = float(epsilon)
     if not (math.isfinite(value) and value >= 0.0):
-        raise ValueError(f"epsilon must be finite and >= 0, got {epsilon!r}")
+        raise ValueError(f"epsilon must be finite and >= 0, got {value!r}")
     return value
 
 
@@ -37,7 +37,7 @@ def check_kappa(kappa: Any, *, least: float | None = None) -> float:
         raise ValueError(f"kappa must be a number > 0 or inf, got {kappa!r}")
     value = float(kappa)
     if not (value > 0.0 or value == least):
-        raise ValueError(f"kappa must be > 0 (inf: labels cannot flip), got {kappa!r}")
+        raise ValueError(f"kappa must be > 0 (inf: labels cannot flip), got {value!r}")
     return value
 
 

@@ -261,8 +261,8 @@ def _carried_over(
         if there is None and not for_bounds:
             raise ValueError(
                 f"the ball of {model} has no cost for {feature.name!r:.60}, which another model "
-                "uses: state feature_costs by name, or let each model have its own ball with "
-                "balls='own' (--own-balls on the command line)"
+                "uses: state feature_costs by name, give each model its own ball with balls='own', "
+                "or audit the models separately"
             )
         if there is not None:
             j, factor = there.columns[0], feature.scale / there.scale

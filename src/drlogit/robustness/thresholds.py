@@ -141,13 +141,18 @@ def choose_threshold(
     >>> choice.promise.value <= 0.6
     True
     """
-    stated = [each for each in (costs, max_fpr, min_precision) if each is not None]
+    goals = {"costs": costs, "max_fpr": max_fpr, "min_precision": min_precision}
+    stated = {name: goal for name, goal in goals.items() if goal is not None}
     if len(stated) != 1:
-        raise ValueError(f"give one of costs, max_fpr and min_precision, got {len(stated)}")
+        raise ValueError(
+            "the threshold is chosen by one of costs, max_fpr and min_precision, got "
+            f"{' and '.join(stated) or 'none of them'}"
+        )
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}")
-    if costs is None and not 0.0 < stated[0] < 1.0:
-        raise ValueError(f"max_fpr and min_precision must lie between 0 and 1, got {stated[0]!r}")
+    ((goal, limit),) = stated.items()
+    if costs is None and not 0.0 < limit < 1.0:
+        raise ValueError(f"{goal} must lie between 0 and 1, got {limit!r}")
     audit = audit_problem(model, X, y, epsilon=epsilon, kappa=kappa, **ball)
     if len(audit.classes) > 2:
         raise ValueError(f"choose_threshold needs a model of two classes, got {len(audit.classes)}")
@@ -164,7 +169,7 @@ def choose_threshold(
         tried = [0.0, *tried, 1.0]
     metrics = {at: metric_of(audit, name, at) for at in tried}
     found = {at: _found(audit, rows.rest, at) for at in tried if _is_defined(rows, metrics[at])}
-    wanted = None if costs is not None else float(stated[0])
+    wanted = None if costs is not None else float(limit)
 
     def promise(at: float, finer: bool) -> MetricPromise:
         return promise_of(

@@ -146,8 +146,8 @@ def no_number(value: float, row: int, column: Any) -> str:
     where = f"in row {row} of column {column!r:.60}"
     if np.isnan(value):
         return (
-            f"X must hold finite numbers, got NaN {where}: fill it in, leave out such rows, or fit "
-            "an estimator with missing='median' (--missing median on the command line)"
+            f"X must hold finite numbers, got NaN {where}: fit an estimator with missing='median' "
+            "(--missing median on the command line), fill it in, or leave out such rows"
         )
     if np.isinf(value):
         return (
@@ -198,13 +198,19 @@ def check_two_classes(classes: np.ndarray[Any, Any]) -> None:
 def find_classes(labels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """The distinct labels, in order."""
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        raise ValueError("y must be finite, got NaN or infinity")
+        row = int(np.argmin(np.isfinite(labels)))
+        raise ValueError(
+            f"y must have a label for every row, got {labels[row]} in row {row}: fill it in, or "
+            "leave out such rows"
+        )
     try:
         classes = distinct(labels)
     except TypeError:
-        kinds = ", ".join(sorted({type(label).__name__ for label in labels}))
+        kinds = {type(label).__name__: label for label in reversed(labels)}
+        shown = " and ".join(f"{kinds[kind]!r:.30} ({kind})" for kind in sorted(kinds))
         raise ValueError(
-            f"y must hold labels of one kind and none missing, got values of types {kinds}"
+            f"y must hold labels of one type and none missing, got {shown}: convert them, for "
+            "example to text, and leave out rows without a label"
         ) from None
     if (classes != classes).any():  # NaN and NaT differ from themselves
         raise ValueError(f"y must hold labels and none missing, got {classes[-1]!r}")

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
@@ -271,8 +272,8 @@ def _check_numbers(values: FloatArray, names: Sequence[Any]) -> None:
         shown = listed([f"{names[j]!r:.40}" for j in lacking.tolist()], 10)
         raise ValueError(
             f"numbers are missing (NaN) in {'column' if lacking.size == 1 else 'columns'} {shown}: "
-            "fill them in, drop these rows, or fit with missing='median' or missing='mean' "
-            "(--missing median on the command line)"
+            "fit with missing='median' (--missing median on the command line), fill them in, or "
+            "leave out these rows"
         )
     j = int(np.argmax(largest))
     row = int(np.argmax(np.abs(values[:, j]) >= TOO_LARGE))
@@ -343,4 +344,6 @@ def position_of(column: Any, names: Sequence[Any], parameter: str) -> int:
     elif not isinstance(column, bool | np.bool_) and column in range(-len(names), len(names)):
         return int(column) % len(names)
     shown = listed([f"{name!r:.30}" for name in names], 8)
-    raise ValueError(f"{parameter} names the column {column!r:.60}, but X has {shown}")
+    near = get_close_matches(str(column), [str(name) for name in names], n=1)
+    hint = f": did you mean {near[0]!r:.60}?" if near else ""
+    raise ValueError(f"{parameter} names the column {column!r:.60}, but X has {shown}{hint}")

@@ -80,6 +80,16 @@ class TableColumn:
         found = str(infer_dtype(self.values if levels is None else levels, skipna=True))
         return "empty" if found == "string" and self.values.array.isna().all() else found
 
+    def _refused(self) -> str:
+        """What is found in a column that is refused, and a remedy."""
+        if "date" in self._inferred or "time" in self._inferred:
+            return f"{self._inferred}: convert it to a number of days"
+        texts = [row for row, value in enumerate(self.values) if isinstance(value, str)]
+        if not self._inferred.startswith("mixed") or not texts:
+            return f"{self._inferred}: convert it"
+        at = f"{self.values.iloc[texts[0]]!r:.40} in row {texts[0]}"
+        return f"numbers and texts, such as {at}: correct it, convert all to text"
+
     @property
     def kind(self) -> str:
         """What the levels are: "text", "truth" or "number"; others are taken as text."""
@@ -95,7 +105,7 @@ class TableColumn:
         if self._inferred not in _KINDS:
             raise ValueError(
                 f"column {self.name!r:.60} must hold numbers, text or truth values, got "
-                f"{self._inferred}: convert it (dates to days since one), or leave it out"
+                f"{self._refused()}, or leave the column out"
             )
         return hasattr(self.values.dtype, "categories") or self.kind != "number"
 

@@ -41,7 +41,9 @@ def remark_on_text(name: Any, levels: Counter[Any]) -> str | None:
     seen, apart = seen_in_text(counts), tells_rows_apart(levels)
     if seen is not None:
         become = "is ignored" if apart else f"becomes a category of {len(counts)} levels"
-        way = "convert it to a number of days"
+        way = (
+            "convert it to a number of days, or leave it out with drop (--drop on the command line)"
+        )
         if not seen.startswith("dates"):
             way = "to read it as numbers, name it in numbers (--numbers on the command line)"
         return f"column {name!r:.60} holds {seen}, and {become}; {way}"
@@ -49,8 +51,8 @@ def remark_on_text(name: Any, levels: Counter[Any]) -> str | None:
         return None
     return (
         f"column {name!r:.60} is ignored because it looks like a row identifier ({len(counts)} "
-        "different texts); name it in categorical_features (--categorical on the command line) to "
-        "keep it"
+        "different texts); name it in categorical_features (--categorical on the command line) "
+        "to keep it"
     )
 
 
