@@ -60,6 +60,10 @@ def test_searches_and_pipelines_are_fitted_again_as_they_were_chosen():
     one, other = (drlogit.bootstrap(each, X, Y, n=4) for each in (search, same))
     assert one.draws == pytest.approx(other.draws, abs=1e-9)
     pipeline = make_pipeline(StandardScaler(), drlogit.DRLogisticRegression(0.05)).fit(X, Y)
+    scaled = pipeline[:-1].transform(X)  # once, with the means and deviations of all rows
+    same = drlogit.DRLogisticRegression(0.05).fit(scaled, Y)
+    one, other = drlogit.bootstrap(pipeline, X, Y, n=4), drlogit.bootstrap(same, scaled, Y, n=4)
+    assert one.draws == pytest.approx(other.draws, abs=1e-12)
     grid = GridSearchCV(pipeline, {"drlogisticregression__epsilon": [0.05]}, cv=2).fit(X, Y)
     one, other = (drlogit.bootstrap(each, X, Y, n=4) for each in (pipeline, grid))
     assert one.draws == pytest.approx(other.draws, abs=1e-9)

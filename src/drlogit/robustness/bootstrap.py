@@ -1,9 +1,10 @@
 """How much a fitted model would change with another sample: bootstrap intervals.
 
 Each replication draws as many rows as there are, with replacement, and fits the model again.  A row
-that is drawn k times gets k times its weight, so the encoding of a table stays the same and the
-coefficients of all replications are comparable.  The radius ε, the flip cost κ and all other
-parameters stay those of the model.
+that is drawn k times gets k times its weight.  The table is encoded once: levels, replacements of
+missing values, costs, and the earlier steps of a pipeline are those of all rows, so the
+coefficients of all replications have the same unit.  The radius ε and all other parameters stay
+those of the model, too.  Each fit starts from the model and reports the gap of the solver.
 
 The intervals are about the *penalised* coefficients: those that the same fit would have on the
 whole population.  A radius above 0 shrinks coefficients towards 0, and no interval around a shrunk
@@ -13,7 +14,8 @@ coefficient is one for the coefficient of a plain logistic model.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,9 +23,13 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from ..estimators.robust_classifier import RobustLinearClassifier
+from ..estimators.robust_classifier import RobustLinearClassifier, set_result
 from ..estimators.tables.frames import rows_of
-from ..rows.arrays import FloatArray
+from ..estimators.training_data import TrainingData, training_data, with_class_weights
+from ..fitting.solving import solve_problem
+from ..problem.label_costs import flip_costs
+from ..problem.result import Result
+from ..rows.arrays import FloatArray, IndexArray
 from ..rows.checks import check_weights
 from .guarantees import refittable
 from .thresholds import NoThresholdError, choose_threshold
@@ -155,29 +161,30 @@ def bootstrap(
         raise ValueError(
             f"n must be at least 2 and confidence between 0 and 1, got {n!r} and {confidence!r}"
         )
-    fit, learner = _last_step(model), clone(refittable(model)[0])
-    _last_step(learner).set_params(epsilon=fit.epsilon_)  # where "auto" depends on the weights
-    labels = np.asarray(y)
+    fit = _last_step(model)
+    learner = clone(_last_step(refittable(model)[0])).set_params(epsilon=fit.epsilon_)
     given = {"costs": costs, "max_fpr": max_fpr, "min_precision": min_precision}
     rule = {name: value for name, value in given.items() if value is not None}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the model's own fit has given the same warnings
+        X, labels = _at_last_step(model, X), np.asarray(y)
+        data = training_data(learner, X, labels, sample_weight)
     weights = np.ones(labels.size)
     if sample_weight is not None:
         weights = check_weights(sample_weight, labels.size) * labels.size
-    last = f"{learner.steps[-1][0]}__" if hasattr(learner, "steps") else ""
-    rng, classes = np.random.default_rng(random_state), np.unique(labels[weights > 0.0])
+    rng = np.random.default_rng(random_state)
     coefs, losses, thresholds, unproven = [], [], list[float](), 0
     for _ in range(n):
-        counts = _resampled(rng, labels, weights, classes)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the model's own fit has given the same warnings
-            refit = clone(learner).fit(X, labels, **{f"{last}sample_weight": weights * counts})
-            if rule:
-                unseen = np.flatnonzero(counts == 0)
-                thresholds += _threshold(refit, rows_of(X, unseen), labels[unseen], rule)
-        inner = _last_step(refit)
-        coefs.append(inner.coefficient_table()["coefficient"].to_numpy())
-        losses.append(float(inner.worst_case_loss_[0]))
-        unproven += not inner.result_.converged
+        counts = _resampled(rng, data.codes, weights, data.n_classes)
+        result = _refit(learner, data, weights * counts, fit.result_)
+        parts = [np.atleast_1d(result.intercept), np.atleast_2d(result.coef)]
+        coefs.append(np.column_stack(parts[not fit.fit_intercept :]).ravel())
+        losses.append(result.objective)
+        unproven += not result.converged
+        if rule:
+            unseen, refit = np.flatnonzero(counts == 0), copy(fit)
+            set_result(refit, result, fit.epsilon_, fit.kappa_)
+            thresholds += _threshold(refit, rows_of(X, unseen), labels[unseen], rule)
     if unproven:
         warnings.warn(
             f"{unproven} of {n} refits have a duality gap above tol={fit.tol:g}",
@@ -216,14 +223,35 @@ def _last_step(model: Any) -> RobustLinearClassifier:
     return last
 
 
+def _at_last_step(model: Any, X: Any) -> Any:
+    """What the classifier at the end of a model receives."""
+    while hasattr(model, "best_estimator_"):
+        model = model.best_estimator_
+    return model[:-1].transform(X) if hasattr(model, "steps") else X
+
+
 def _resampled(
-    rng: np.random.Generator, labels: Any, weights: FloatArray, classes: Any
+    rng: np.random.Generator, codes: IndexArray, weights: FloatArray, n_classes: int
 ) -> FloatArray:
     """How often each row is drawn; draws that lose a class are repeated."""
     while True:
-        counts = rng.multinomial(labels.size, np.full(labels.size, 1.0 / labels.size))
-        if np.unique(labels[weights * counts > 0.0]).size == classes.size:
+        counts = rng.multinomial(codes.size, np.full(codes.size, 1.0 / codes.size))
+        if np.bincount(codes, weights * counts, minlength=n_classes).all():
             return counts.astype(np.float64)
+
+
+def _refit(learner: Any, data: TrainingData, weights: FloatArray, start: Result) -> Result:
+    """The same fit with other weights of the rows."""
+    classes, codes = data.classes, data.codes
+    weighted = with_class_weights(weights, learner.class_weight, classes, codes)
+    kappa = flip_costs(learner.kappa, classes, codes, weighted)
+    drawn = replace(data, weights=weighted, kappa=kappa)
+    result = solve_problem(
+        drawn.pose(learner.epsilon, kappa, learner.n_jobs), solver=learner.solver, tol=learner.tol,
+        max_iter=learner.max_iter, start=start, judged=False,
+    )  # fmt: skip
+    coef, intercept = drawn.reported(result.coef, result.intercept, learner.epsilon)
+    return replace(result, coef=coef, intercept=intercept, dual=None)
 
 
 def _threshold(refit: Any, X: Any, y: Any, rule: dict[str, Any]) -> list[float]:
