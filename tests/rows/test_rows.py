@@ -222,6 +222,8 @@ def test_block_products_are_products_with_signed_rows(stored, intercept):
     np.testing.assert_allclose(block.adjoint(r), Z.T @ r, atol=1e-13)
     both = np.stack([r, d], axis=1)
     np.testing.assert_allclose(block.adjoint(both), Z.T @ both, atol=1e-13)
+    several = np.stack([v, 2.0 * v[::-1], v - 1.0])
+    np.testing.assert_allclose(block.scores(several), Z @ several.T, atol=1e-12)
     d[5:9] = 0.0
     gram = block.gram(d)
     np.testing.assert_allclose(gram, Z.T @ (d[:, None] * Z), atol=1e-13)

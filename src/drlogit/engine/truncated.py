@@ -23,17 +23,18 @@ from ..problem.result import Monitor, Result, Solution, Status
 from ..rows.arrays import FloatArray
 from ..rows.interface import State
 from . import truncated_samples as visits
-from .class_system import MOST_COEFFICIENTS
+from .preconditioners import Blocks, Diagonal, Preconditioner
 from .truncated_cones import BoxCone, RoundCone
 from .wide import is_wide
 
 #: Complementarity to aim at, as a share of what there is, after a long step and after a short one,
-#: and at least as a share of the gap.  Numbers here were chosen on farm-ads at ε = .01 and .1.
-_CENTRE, _CENTRE_SHORT, _OF_GAP = 0.15, 0.5, 0.1
+#: and at least as a share of the gap, without flips and with them.  Numbers here were chosen on
+#: farm-ads at ε = .01 and on embeddings, (4000, 192) with twenty classes.
+_CENTRE, _CENTRE_SHORT, _OF_GAP, _OF_GAP_FLIPS = 0.1, 0.3, 0.1, 0.02
 
 #: The proximal term of the label shares, per root of the gap, and its ends: a small one takes more
 #: steps of conjugate gradients, a large one more iterations.
-_DELTA, _LEAST_DELTA, _MOST_DELTA = 1.5, 0.03, 0.15
+_DELTA, _LEAST_DELTA, _MOST_DELTA = 1.5, 0.1, 0.3
 
 #: Conjugate gradients end when a step gains less than this share of the mean step, the residual has
 #: fallen to this share, and it costs the bound no more than so many gaps.  That is halved after an
@@ -61,8 +62,15 @@ _MOST_FREE = 400
 #: ... and samples in one block up to which an N×N factor takes less time with ℓ1 transport.
 _FEW_SAMPLES = 6000
 
-#: Coefficients of all classes but one from which no matrix takes less time with ℓ2 transport.
-_MOST_COEFFICIENTS = 4000
+#: Coefficients of all classes but one from which this method takes less time than a matrix of all
+#: of them (normal features, (5000, 100) with ten classes: as long; embeddings, (4000, 192) with
+#: twenty: a tenth).
+_MOST_COEFFICIENTS = 1500
+
+#: Several classes have a preconditioner with a matrix for each class, from so many rows per column,
+#: if these matrices have no more entries and cost no more than so many products.  They are formed
+#: again when conjugate gradients have taken as long since.
+_ROWS_PER_COLUMN, _MOST_ENTRIES, _MOST_PRODUCTS = 2, 20_000_000, 40.0
 
 _CONES: dict[str, Any] = {"l1": BoxCone, "l2": RoundCone}
 
@@ -76,8 +84,7 @@ def is_truncated(problem: Problem | ClassProblem) -> bool:
     if not problem.penalised.any() or classes * np.count_nonzero(problem.free) > _MOST_FREE:
         return False
     if several:
-        most = _MOST_COEFFICIENTS if problem.norm.name == "l2" else MOST_COEFFICIENTS
-        return (classes - 1) * rows.n_columns > most
+        return (classes - 1) * rows.n_columns > _MOST_COEFFICIENTS
     one_factor = rows.largest_block == rows.n_samples <= _FEW_SAMPLES
     return is_wide(rows) and (problem.norm.name == "l2" or not one_factor)
 
@@ -111,6 +118,13 @@ class _Run:
         spread = np.where(self.one.spread > 0.0, self.one.spread, 1.0)
         self.scale = np.where(problem.penalised, problem.costs, 1.0 / spread)
         self.flips, self.products = bool(problem.flips), 0
+        n, N = self.rows.n_columns, self.rows.n_samples
+        used = min(N, _ROWS_PER_COLUMN * n)
+        # The cost of the preconditioner's matrices, in products with the samples' matrix.
+        self.matrix_cost = n * n * (used + n / 3) / (4.0 * max(self.rows.n_nonzeros, 1))
+        small = self.C * n * n <= _MOST_ENTRIES and self.matrix_cost <= _MOST_PRODUCTS
+        self.sampled_share = used / N if self.C > 1 and small else 0.0
+        self.grams, self.products_before = np.zeros(0), 0
 
     def _after(self, function: Any, state: Any, *arguments: Any) -> Any:
         """The state after a visit that reduces nothing."""
@@ -148,17 +162,17 @@ class _Run:
             if status is not Status.MAX_ITER or not math.isfinite(gap):
                 break
             comp = cone.complementarity + self.flips * float(hinges)
-            aim = max((_CENTRE if length > 0.5 else _CENTRE_SHORT) * comp, _OF_GAP * min(gap, 1.0))
+            least = (_OF_GAP_FLIPS if self.flips else _OF_GAP) * min(gap, 1.0)
+            aim = max((_CENTRE if length > 0.5 else _CENTRE_SHORT) * comp, least)
             mu = aim / (2.0 * K)
             delta = min(_MOST_DELTA, max(_LEAST_DELTA, _DELTA * math.sqrt(gap)))
-            state, (gradient, diagonal, corners) = self.rows.run(
+            state, (gradient, corners) = self.rows.run(
                 visits.linearise, state, lam, mu, delta, self.C
             )
-            gradient, diagonal = gradient * self.scale, diagonal * self.scale**2
+            gradient = gradient * self.scale
             force, budget = cone.force(aim / (2.0 if self.flips else 1.0) / cone.degree)
             gradient[:, self.kept] += force
-            cone.prepare(diagonal[:, self.kept], float(corners[1]))
-            self.diagonal = np.maximum(diagonal, 1e-300)
+            cone.prepare(self._preconditioner(state, cone), float(corners[1]))
             right = -gradient, float(budget - epsilon + corners[0])
             step, smooth, gained = self._conjugate_gradients(state, cone, right, aim, gaps * gap)
             self._prove(state, cone, *smooth)
@@ -187,7 +201,7 @@ class _Run:
         if 0.0 < kappa < math.inf:
             odds = kappa / epsilon - 1.0
             lam = max(lam, (math.log(odds) if odds > 1.3 else 0.5) / kappa)
-        return min(lam, 0.14 / epsilon)
+        return min(lam, 0.2 * math.log(max(self.C, 2)) / epsilon)
 
     # --- free columns ----------------------------------------------------------------------------
 
@@ -216,6 +230,23 @@ class _Run:
             moved = moved + move
         return part, moved
 
+    def _preconditioner(self, state: State, cone: Any) -> Preconditioner:
+        """The preconditioner of the samples' matrix and the cone's diagonal."""
+        kept, scale = self.kept, self.scale
+        if not self.sampled_share:
+            _, (diagonal,) = self.rows.run(visits.diagonal, state, self.C)
+            diagonal = diagonal * scale**2
+            diagonal[:, kept] += cone.diagonal()
+            return Diagonal(diagonal, kept)
+        if not self.grams.size or self.products - self.products_before >= self.matrix_cost:
+            pair = self.rows.pair(state, self.rows.offsets)
+            _, (self.grams,) = self.rows.run(visits.grams, pair, self.sampled_share)
+            self.grams *= scale[:, None] * scale
+            self.products_before = self.products
+        matrices = self.grams.copy()
+        matrices[:, kept, kept] += cone.diagonal()
+        return Blocks(matrices, kept)
+
     # --- steps -----------------------------------------------------------------------------------
 
     def _conjugate_gradients(
@@ -228,15 +259,10 @@ class _Run:
         """
         kept, scale = self.kept, self.scale
 
-        def precondition(r: FloatArray, rlam: float) -> tuple[FloatArray, float]:
-            z = r / self.diagonal
-            z[:, kept], zlam = cone.precondition(r[:, kept], rlam)
-            return z, zlam
-
         r, rlam = right
         x, xlam = np.zeros_like(r), 0.0
         smooth, smooth_lam, left, left_lam = x.copy(), 0.0, r.copy(), rlam
-        z, zlam = precondition(r, rlam)
+        z, zlam = cone.precondition(r, rlam)
         p, plam = z, zlam
         rho = first = float((r * z).sum() + rlam * zlam)
         inverse, gained, owed = 1.0 / max(rho, 1e-300), 0.0, math.inf
@@ -257,7 +283,7 @@ class _Run:
             rlam -= alpha * olam
             gain = alpha * rho
             gained += gain
-            z, zlam = precondition(r, rlam)
+            z, zlam = cone.precondition(r, rlam)
             after = float((r * z).sum() + rlam * zlam)
             if not after > 1e-28:
                 smooth, smooth_lam = x.copy(), xlam

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..dual.classes import pairs
 from ..rows.arrays import FloatArray
+from .preconditioners import Preconditioner
 from .truncated_samples import KEPT, LENGTHS, book
 
 
@@ -64,23 +65,26 @@ class RoundCone:
         image -= self._laplacian((2.0 / lam) * pull + (dlam / lam) * bend, self.x)
         return image, float(pull @ self.rate + bend @ (self.squares * dlam / lam - along) / lam)
 
-    def prepare(self, diagonal: FloatArray, corner: float) -> None:
-        """The preconditioner: that diagonal, and the part of σ's gradients by Woodbury."""
+    def diagonal(self) -> FloatArray:
+        """The diagonal of the cone's part but for its slacks, (rows,) of x."""
+        return np.asarray((self.E * self.E).T @ (2.0 * self.m / self.lam))[:, None]
+
+    def prepare(self, base: Preconditioner, corner: float) -> None:
+        """Complete the preconditioner by the part of σ's gradients, by Woodbury's identity."""
         lam, E, m = self.lam, self.E, self.m
-        bend = (E * E).T @ (2.0 * m / lam)
-        self.inverse = 1.0 / (diagonal + bend[:, None])
+        self.base = base
         self.corner = corner + float(2.0 * m @ self.squares) / lam**3 + 1e-6 * m.sum() / lam
         inner = np.outer(self.rate, self.rate) / self.corner
-        for k, column in enumerate(E.T):
-            weighed = (self.x * self.inverse[k]) @ self.x.T
+        for column, weighed in zip(E.T, base.span(self.x), strict=True):
             inner += (4.0 / lam**2) * np.outer(column, column) * (E @ weighed @ E.T)
         inner[np.diag_indices_from(inner)] += self.slack / m
         self.inner = np.linalg.pinv(inner, hermitian=True)
 
     def precondition(self, r: FloatArray, rlam: float) -> tuple[FloatArray, float]:
-        z, zlam = self.inverse * r, rlam / self.corner
-        y = self.inner @ (self.rate * zlam - (2.0 / self.lam) * self._products(self.x, z))
-        z += self.inverse * self._laplacian((2.0 / self.lam) * y, self.x)
+        z, zlam = self.base.solve(r), rlam / self.corner
+        along = self._products(self.x, z[:, self.base.kept])
+        y = self.inner @ (self.rate * zlam - (2.0 / self.lam) * along)
+        z += self.base.combined((self.E.T * ((2.0 / self.lam) * y)) @ self.E)
         return z, zlam - float(y @ self.rate) / self.corner
 
     def norm(self, gradient: FloatArray) -> float:
@@ -168,19 +172,24 @@ class BoxCone:
         corner = self.half**2 * float(bend.sum())
         return bend * z + dlam * lean, float((lean * z).sum()) + corner * dlam
 
-    def prepare(self, diagonal: FloatArray, corner: float) -> None:
-        """The preconditioner: the diagonal, and λ by its Schur complement."""
+    def diagonal(self) -> FloatArray:
+        """The diagonal of the cone's part, in x."""
+        return np.asarray(self.stiff.sum(axis=0))
+
+    def prepare(self, base: Preconditioner, corner: float) -> None:
+        """Complete the preconditioner by λ, by its Schur complement."""
         above, below = self.stiff
-        bend, self.lean = above + below, self.half * (below - above)
-        self.inverse = 1.0 / (diagonal + bend)
-        corner += self.half**2 * float(bend.sum())
-        left = corner - float((self.inverse * self.lean**2).sum())
+        self.base, self.lean = base, np.zeros(base.shape)
+        self.lean[:, base.kept] = self.half * (below - above)
+        self.solved = base.solve(self.lean)
+        corner += self.half**2 * float((above + below).sum())
+        left = corner - float((self.lean * self.solved).sum())
         self.corner = max(left, 1e-12 * corner)
 
     def precondition(self, r: FloatArray, rlam: float) -> tuple[FloatArray, float]:
-        z = self.inverse * r
+        z = self.base.solve(r)
         zlam = (rlam - float((self.lean * z).sum())) / self.corner
-        z -= zlam * self.inverse * self.lean
+        z -= zlam * self.solved
         return z, zlam
 
     def norm(self, gradient: FloatArray) -> float:

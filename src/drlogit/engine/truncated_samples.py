@@ -23,7 +23,9 @@ from ..problem.problem import Problem
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.interface import State
+from ..rows.matrix import held
 from ..rows.reductions import Sum
+from ..starts.sample import places
 from ._classes import curvature_product
 
 #: Step lengths, at which samples that would be passed book their complementarity.
@@ -81,7 +83,7 @@ def forward(block: Block, coef: FloatArray) -> FloatArray:
         scores = np.zeros((block.y.size, 2))
         scores[:, 1] = -block.margins(coef[0])
         return scores
-    return np.column_stack([block.margins(row) for row in coef])
+    return block.scores(coef)
 
 
 def backward(block: Block, r: FloatArray, rows: int) -> FloatArray:
@@ -177,8 +179,8 @@ def measure(
 
 def linearise(
     block: Block, state: WideSamples, lam: float, mu: float, delta: float, rows: int
-) -> tuple[WideSamples, tuple[Sum, Sum, Sum]]:
-    """Curvatures; gradient at the shares of a step of zero, diagonal, (spent, corner)."""
+) -> tuple[WideSamples, tuple[Sum, Sum]]:
+    """Curvatures; gradient at the shares of a step of zero, (spent, corner)."""
     w, a, p = block.weights, state.a, state.p
     inside = np.where(state.reach, a, 1.0)
     D = state.reach / (delta + state.slack / inside)
@@ -186,15 +188,56 @@ def linearise(
     e = np.where(state.reach, -state.scores - lam * state.kappa + mu / inside, 0.0)
     towards = D * (e - (row_sums(D * e) / total)[:, None])
     gradient = backward(block, w[:, None] * (p - a - towards), rows)
-    weights = w[:, None] * (p * (1.0 - p) + D * (1.0 - D / total[:, None]))
-    used = range(rows) if rows > 1 else [1]
-    diagonal = np.stack([block.squared_columns(np.ascontiguousarray(weights[:, k])) for k in used])
     kD = row_sums(state.kappa * D)
     corner = w @ (row_sums(state.kappa**2 * D) - kD**2 / total)
     spent = w @ row_sums(state.kappa * (a + towards))
     curved = np.stack([p, D])
-    found = Sum(gradient), Sum(diagonal), Sum(np.array([spent, corner]))
+    found = Sum(gradient), Sum(np.array([spent, corner]))
     return state._replace(curved=curved, towards=towards), found
+
+
+def _class_weights(block: Block, curved: FloatArray) -> FloatArray:
+    """Weights of the samples in the matrix of each class alone, (classes, samples)."""
+    p, D = curved
+    weights = p * (1.0 - p) + D * (1.0 - D / row_sums(D)[:, None])
+    return np.ascontiguousarray((block.weights[:, None] * weights).T)
+
+
+def diagonal(block: Block, state: WideSamples, rows: int) -> tuple[None, tuple[Sum]]:
+    """The diagonal of the samples' matrix."""
+    weights = _class_weights(block, state.curved)[-rows:]
+    return None, (Sum(np.stack([block.squared_columns(weight) for weight in weights])),)
+
+
+def grams(block: Block, state: tuple[WideSamples, int], share: float) -> tuple[None, tuple[Sum]]:
+    """The matrix of the samples for each class alone, from about this share of the rows.
+
+    Rows are drawn with chances in proportion to their weights in the matrix of the class.
+    """
+    samples, offset = state
+    draws = places(offset + np.arange(block.y.size))
+    found = []
+    for weight in _class_weights(block, samples.curved):
+        chance = _chances(weight, share * weight.size)
+        drawn = np.flatnonzero(draws < chance)
+        X = held(block.X[drawn])
+        d = weight[drawn] / chance[drawn]
+        found.append(Block(X, block.y[drawn], d, block.intercept).gram(d))
+    return None, (Sum(np.stack(found)),)
+
+
+def _chances(weights: FloatArray, count: float) -> FloatArray:
+    """``min(1, r w)`` with a sum of about ``count``, for some r."""
+    if count >= weights.size:
+        return np.ones(weights.size)
+    chances = weights * (count / max(weights.sum(), 1e-300))
+    for _ in range(3):
+        certain = chances >= 1.0
+        left = count - np.count_nonzero(certain)
+        if left <= 0:
+            break
+        chances *= left / max(chances[~certain].sum(), 1e-300)
+    return np.asarray(np.minimum(chances, 1.0))
 
 
 def curvature(block: Block, state: WideSamples, v: FloatArray) -> tuple[WideSamples, tuple[Sum]]:

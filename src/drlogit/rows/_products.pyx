@@ -5,7 +5,7 @@ panel, 64-bit indices once, so that nothing above this file knows how the rows a
 """
 import numpy as np
 from libc.math cimport sqrt
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 from scipy.linalg.cython_blas cimport dgemm, dgemv, dsyrk
 from ._shapes cimport fit
 
@@ -456,18 +456,35 @@ def product(CompiledRows rows, const double[::1] coef):
     return found
 
 
+def scores(CompiledRows rows, const double[:, ::1] coef):
+    """``X coefᵀ``: :func:`product` for each row of ``coef`` at once."""
+    cdef Py_ssize_t k, lo, n = rows.n_samples, b = rows.panel, n_rows = coef.shape[0]
+    found = np.empty((n, n_rows))
+    cdef double[:, ::1] out = found
+    fit(coef.shape[1] == rows.n_columns, "coefficients")
+    rows = rows.borrow()
+    with nogil:
+        for k in range((n + b - 1) // b):
+            lo = k * b
+            rows.scores(lo, min(lo + b, n), &coef[0, 0], n_rows, &out[lo, 0])
+    rows.free()
+    return found
+
+
 def adjoint(CompiledRows rows, const double[:, ::1] columns):
     """``columns X``, of one row of ``columns`` or of several."""
-    cdef Py_ssize_t k, lo, c, n = rows.n_samples, b = rows.panel, n_columns = columns.shape[0]
+    cdef Py_ssize_t k, lo, hi, c, n = rows.n_samples, b = rows.panel, n_columns = columns.shape[0]
     found = np.zeros((n_columns, rows.stride))
-    cdef double[:, ::1] out = found
+    cdef double[:, ::1] out = found, part = np.empty((n_columns, b))
     fit(columns.shape[1] == n, "columns")
     rows = rows.borrow()
     with nogil:
         for k in range((n + b - 1) // b):
             lo = k * b
+            hi = min(lo + b, n)
             for c in range(n_columns):
-                rows.adjoint(lo, min(lo + b, n), &columns[c, lo], 1, &out[c, 0])
+                memcpy(&part[c, 0], &columns[c, lo], (hi - lo) * sizeof(double))
+            rows.adjoint(lo, hi, &part[0, 0], n_columns, &out[0, 0])
     rows.free()
     return found[:, :-1].copy()
 

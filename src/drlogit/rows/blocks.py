@@ -15,6 +15,7 @@ from ._products import (
     CompiledRows,
     adjoint,
     product,
+    scores,
     weighted_gram,
     weighted_squares,
 )
@@ -57,6 +58,11 @@ class Block:
     def margins(self, coefficients: FloatArray) -> FloatArray:
         """``Z v``: the margins of the samples."""
         return self.y * product(self.compiled, np.ascontiguousarray(coefficients, np.float64))
+
+    def scores(self, coefficients: FloatArray) -> FloatArray:
+        """``Z v`` for each row v of the coefficients, as columns."""
+        found = scores(self.compiled, np.ascontiguousarray(coefficients, np.float64))
+        return np.asarray(self.y[:, None] * found)
 
     def adjoint(self, r: FloatArray) -> FloatArray:
         """``Zᵀ r`` for a vector ``r``, or for each column of ``r``."""
