@@ -1,8 +1,7 @@
-"""Every example runs, prints what it promises and draws its picture, with few repeats and folds."""
+"""Every example runs and prints what it promises, with few repeats and folds."""
 
 from __future__ import annotations
 
-import inspect
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
@@ -23,7 +22,7 @@ def load(path):
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_example_runs(path, capsys, tmp_path, monkeypatch):
+def test_example_runs(path, capsys, monkeypatch):
     fit = DRLogisticRegressionCV.fit
     monkeypatch.setattr(
         DRLogisticRegressionCV, "fit", lambda search, X, y: fit(search.set_params(cv=2), X, y)
@@ -36,15 +35,8 @@ def test_example_runs(path, capsys, tmp_path, monkeypatch):
         example.RATES = example.RATES[:1]
     if hasattr(example, "ROWS"):
         example.ROWS = 300
-    picture = tmp_path / "picture.png"
-    arguments = [str(picture)] if inspect.signature(example.main).parameters else []
-    if arguments:
-        pytest.importorskip("matplotlib").use("agg")
-    example.main(*arguments)
+    example.main()
     printed = capsys.readouterr().out
     assert len(printed.splitlines()) > 10
     assert "nan" not in printed.lower().split()
     assert all(len(line) <= 130 for line in printed.splitlines())
-    if arguments:
-        assert f"wrote {picture}" in printed
-        assert picture.stat().st_size > 10_000

@@ -65,7 +65,6 @@ def add_options(parser: ArgumentParser) -> None:
     add("--epsilons E,E", "radii (default: chosen, with the models')", type=options.numbers)
     add("--kappa COST", "(default: the first model's)", type=options.by_label)
     add("--id COLUMN", "column that names the samples (default: by number from 0)")
-    add("--n-listed N", "samples to list", type=int, default=10)
     options.add_sample_options(parser)
 
 
@@ -81,7 +80,7 @@ def run(arguments: Namespace, console: Console) -> int:
     report = audit(
         models, X, asked.labels, epsilons=arguments.epsilons,
         kappa=asked.kappa(arguments.kappa), sample_weight=asked.samples.weights,
-        groups=read_groups(asked, arguments), n_listed=max(arguments.n_listed, 0),
+        groups=read_groups(asked, arguments),
         holdout=(X, asked.labels) if arguments.unseen else None,
         metric=costs_by_pair(arguments.costs, asked.classes), threshold=arguments.threshold,
     )  # fmt: skip

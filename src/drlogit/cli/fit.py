@@ -28,8 +28,7 @@ from ..robustness.guarantees import guarantee
 from . import options
 from .asking import ModelAndSamples
 from .console import DONE, INTERRUPTED, NOT_CONVERGED, Console
-from .guarantee import guarantee_record
-from .outputs import certificate_record, explain_fit
+from .outputs import explain_fit, fit_record
 from .training import Training, parameters, read_training, tolerated
 
 
@@ -103,33 +102,17 @@ def run(arguments: Namespace, console: Console) -> int:
     if arguments.output is not None:
         write_model(model, arguments.output, training.origin)
     if console.json or not (console.quiet and arguments.output):
-        console.answer(
-            _record(model, promised, training, arguments)
-            | recalls[0].record
-            | ({} if unseen is None else {"holdout": recalls[1].record}),
-            lambda: _text(model, promised, recalls, training, arguments),
-        )
+        record = fit_record(model, promised, recalls[0], training, arguments.output) | {
+            "proof": arguments.proof,
+            "n_features": int(model.n_features_in_),
+            "tol": model.tol,
+            "allows": allowances(model),
+            **({} if unseen is None else {"holdout": recalls[1].record}),
+        }
+        console.answer(record, lambda: _text(model, promised, recalls, training, arguments))
     if interrupted:
         return INTERRUPTED
     return DONE if model.result_.converged else NOT_CONVERGED
-
-
-def _record(model: Any, promised: Any, training: Training, arguments: Namespace) -> dict[str, Any]:
-    return {
-        "model": arguments.output,
-        "proof": arguments.proof,
-        "data": training.origin,
-        "n_features": int(model.n_features_in_),
-        "classes": training.classes,
-        "positive": training.positive,
-        "epsilon": model.epsilon_,
-        "kappa": model.kappa_,
-        "norm": model.norm,
-        "tol": model.tol,
-        "allows": allowances(model),
-        "fits": [certificate_record(model.result_)],
-        **({} if promised is None else {"guarantee": guarantee_record(promised)}),
-    }
 
 
 def _text(

@@ -12,13 +12,12 @@ rows or chosen by them. The output names all other assumptions.
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from dataclasses import asdict
-from typing import Any
 
 from ..robustness.guarantees import guarantee
 from . import options
 from .asking import read_asked, read_groups, warn_of_fitted_rows, warn_of_neglect
 from .console import DONE, Console
+from .outputs import guarantee_record
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -47,9 +46,3 @@ def run(arguments: Namespace, console: Console) -> int:
     text = "\n".join([str(found), "On these rows as they are:", *recall.lines()])
     console.answer(record | recall.record, text)
     return DONE
-
-
-def guarantee_record(found: Any) -> dict[str, Any]:
-    """A guarantee for a script, with what it assumes."""
-    assumed = str(found).rpartition("Assumed: ")[2]
-    return {**asdict(found), "assumed": assumed}

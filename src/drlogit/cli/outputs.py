@@ -6,6 +6,7 @@ import argparse
 import io
 import os
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -110,4 +111,25 @@ def certificate_record(result: Result) -> dict[str, Any]:
         "n_iter": result.n_iter,
         "solver": result.solver,
         "solve_seconds": result.solve_time,
+    }
+
+
+def guarantee_record(found: Any) -> dict[str, Any]:
+    """A guarantee for a script, with what it assumes."""
+    return {**asdict(found), "assumed": str(found).rpartition("Assumed: ")[2]}
+
+
+def fit_record(
+    model: Any, promised: Any, recall: Any, training: Any, written: str | None
+) -> dict[str, Any]:
+    """A fitted model for a script: its data, certificate, recall and guarantee, if there is one."""
+    return {
+        "model": written,
+        **training.record,
+        "epsilon": model.epsilon_,
+        "kappa": model.kappa_,
+        "norm": model.norm,
+        "fits": [certificate_record(model.result_)],
+        **recall.record,
+        **({} if promised is None else {"guarantee": guarantee_record(promised)}),
     }

@@ -38,8 +38,6 @@ def add_options(parser: ArgumentParser) -> None:
     add = options.group(parser, "radii")
     add("--epsilons E,E", "the radii (default: a grid)", type=options.numbers)
     add("--n-epsilons N", "number of radii in the grid", type=int, default=30)
-    add("--min-fraction SHARE", "smallest radius of the grid, as a share of the largest",
-        type=float, default=1e-3)  # fmt: skip
     options.add_data_options(parser)
     options.add_solver_options(parser)
 
@@ -65,7 +63,7 @@ def run(arguments: Namespace, console: Console) -> int:
     with console.progress("path") as bar:
         path = regularization_path(
             X, y, arguments.epsilons, n_epsilons=arguments.n_epsilons,
-            min_fraction=arguments.min_fraction, kappa=kappa, sample_weight=weights,
+            kappa=kappa, sample_weight=weights,
             callback=lambda at: bar(lambda: f"lambda {at.lam:.3g}, gap {at.gap:.1e}"),
             **settings,
         )  # fmt: skip
@@ -96,9 +94,7 @@ def _record(path: Any, names: list[str], training: Training) -> dict[str, Any]:
         "coefficients": path.coefs,
     }
     return {
-        "data": training.origin,
-        "classes": training.classes,
-        "positive": training.positive,
+        **training.record,
         "kappa": path.kappa,
         "norm": path.norm,
         "epsilon_max": path.epsilon_max,

@@ -47,6 +47,11 @@ class Training:
         return self.origin.get("positive", self.classes[1]) if len(self.classes) == 2 else None
 
     @property
+    def record(self) -> dict[str, Any]:
+        """The data for a script."""
+        return {"data": self.origin, "classes": self.classes, "positive": self.positive}
+
+    @property
     def categorical(self) -> list[int] | None:
         """The columns of a frame that are categories, by position."""
         X = self.samples.X

@@ -27,8 +27,7 @@ from ..robustness.limits import LEAST_ROWS
 from . import options
 from .asking import ModelAndSamples, read_column
 from .console import DONE, NOT_CONVERGED, Console
-from .guarantee import guarantee_record
-from .outputs import certificate_record, explain_fit, explain_written, table
+from .outputs import explain_fit, explain_written, fit_record, table
 from .training import Training, parameters, read_training, remark_on_order
 
 
@@ -108,8 +107,11 @@ def run(arguments: Namespace, console: Console) -> int:
             parts=parts,
         )
     recall = ModelAndSamples(search, training.origin, given).recall()
-    record = _record(search, training, arguments) | recall.record
-    record |= {} if promised is None else {"guarantee": guarantee_record(promised)}
+    record = fit_record(search, promised, recall, training, arguments.output) | {
+        "scoring": arguments.scoring or "neg_log_loss",
+        "score": search.best_score_,
+        "cv_results": {k: v for k, v in search.cv_results_.items() if k != "params"},
+    }
     console.answer(record, lambda: _text(search, promised, recall, arguments))
     proven = (search.cv_results_["max_gap"] <= max(arguments.tol, FOLD_TOL)).all()
     return DONE if proven and (search.dual_gap_ <= arguments.tol).all() else NOT_CONVERGED
@@ -125,23 +127,6 @@ def _by_part(training: Training, arguments: Namespace) -> tuple[list[Any], Any]:
     named = [str(value) for value in read_column(asked, arguments, "parts")]
     parts = np.unique(named, return_inverse=True)[1]
     return list(LeaveOneGroupOut().split(parts, groups=parts)), parts
-
-
-def _record(search: Any, training: Training, arguments: Namespace) -> dict[str, Any]:
-    results = {k: v for k, v in search.cv_results_.items() if k != "params"}
-    return {
-        "model": arguments.output,
-        "data": training.origin,
-        "classes": training.classes,
-        "positive": training.positive,
-        "epsilon": search.epsilon_,
-        "kappa": search.kappa_,
-        "norm": search.norm,
-        "scoring": arguments.scoring or "neg_log_loss",
-        "score": search.best_score_,
-        "fits": [certificate_record(search.result_)],
-        "cv_results": results,
-    }
 
 
 def _text(search: Any, promised: Any, recall: ClassRecall, arguments: Namespace) -> str:
