@@ -188,10 +188,10 @@ def test_step_lengths_and_passed_samples(classes):
         r, a = k.r[i, k.can[i]], k.a[i, k.can[i]]
         fall, drop = -dr[i, k.can[i]], -da[i, k.can[i]]
         if (fall / r).max() > 1.0:
-            cost = k.w[i] * (a @ r + SETTINGS.passing * fall.max())
+            cost = k.w[i] * (a @ r + SETTINGS.blocking * fall.max())
             costs[0].append(((r / fall)[np.argmax(fall / r)], cost))
         if (drop / a).max() > 1.0:
-            cost = k.w[i] * (a @ r + SETTINGS.passing * drop.max() * r.sum())
+            cost = k.w[i] * (a @ r + SETTINGS.blocking * drop.max() * r.sum())
             costs[1].append(((a / drop)[np.argmax(drop / a)], cost))
     for kind, each in enumerate(costs):
         assert len(each) > 3

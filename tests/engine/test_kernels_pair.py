@@ -155,10 +155,10 @@ def booked(k, dt, dr, dc):
         fall = max(-dt[i] / k.t[i], -dr[i] / k.r[i])
         if fall > 1.0:
             lost = max(-dt[i], -dr[i])
-            primal.append((1.0 / fall, k.w[i] * (own[i] + SETTINGS.passing * lost)))
+            primal.append((1.0 / fall, k.w[i] * (own[i] + SETTINGS.blocking * lost)))
         drop = max(-dc[i] / k.c[i], dc[i] / k.a[i])
         if drop > 1.0:
-            cost = SETTINGS.passing * abs(dc[i]) * (k.t[i] + k.r[i])
+            cost = SETTINGS.blocking * abs(dc[i]) * (k.t[i] + k.r[i])
             dual.append((1.0 / drop, k.w[i] * (own[i] + cost)))
     return sorted(primal), sorted(dual)
 

@@ -186,11 +186,11 @@ def test_step_lengths_pass_samples_up_to_a_price(pieces):
         own, largest = q @ r, r[np.argmax(q)]
         if fall.max() > 1.0:
             lost = -dr[mine][np.argmax(fall)]
-            primal.append((1.0 / fall.max(), own + SETTINGS.passing * k.w[i] * lost))
+            primal.append((1.0 / fall.max(), own + SETTINGS.blocking * k.w[i] * lost))
         if drop.max() > 1.0:
             j = np.argmax(drop)
             taken = -dq[mine][j] * (r[j] + largest)
-            dual.append((1.0 / drop.max(), own + SETTINGS.passing * taken))
+            dual.append((1.0 / drop.max(), own + SETTINGS.blocking * taken))
     for kind, each in enumerate((sorted(primal), sorted(dual))):
         total = sum(cost for _, cost in each)
         assert sums[PARABOLA + kind * LEVELS :][:LEVELS].sum() == pytest.approx(total)
@@ -208,7 +208,7 @@ def test_the_dual_point_is_corrected(pieces):
     np.testing.assert_allclose(k.by_sample(q), k.w, rtol=1e-12)
     assert (m >= 0.0).all()
     assert (m <= q).all()
-    takes = k.q >= SETTINGS.binding_piece * k.w[k.own] * k.r
+    takes = k.q >= SETTINGS.binding * k.w[k.own] * k.r
     assert (q[~takes] == 0.0).all()
     for i in np.flatnonzero(k.w > 0.0):
         mine = (k.own == i) & (q > 0.0)

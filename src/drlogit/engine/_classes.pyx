@@ -35,7 +35,7 @@ from .settings import SETTINGS
 
 cdef double FAR = 1e300             # the slack of a label that a sample cannot get
 cdef double KEPT = SETTINGS.kept, SECOND = SETTINGS.second_order, EMPTIED = SETTINGS.emptied
-cdef double PASSING = SETTINGS.passing
+cdef double PASSING = SETTINGS.blocking
 
 cdef enum:
     SCORES, SLACKS, SHARES, TABLES      # of a state's ``now`` and ``step``

@@ -16,7 +16,7 @@ from libc.math cimport INFINITY, fabs, hypot, sqrt
 
 from .settings import SETTINGS
 
-cdef double TRUST = SETTINGS.trust, BINDING = SETTINGS.binding_row
+cdef double TRUST = SETTINGS.trust, BINDING = SETTINGS.binding
 
 
 cdef double dot(const double* a, const double* b, Py_ssize_t n) noexcept:

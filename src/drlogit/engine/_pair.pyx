@@ -32,7 +32,7 @@ from ._sums cimport Linearised, book, linearised
 from .settings import SETTINGS
 
 cdef double NEVER = -1.0        # κ of a label that cannot flip; all that it multiplies is zero
-cdef double KEPT = SETTINGS.kept, PASSING = SETTINGS.passing
+cdef double KEPT = SETTINGS.kept, PASSING = SETTINGS.blocking
 cdef double SECOND = SETTINGS.second_order, EMPTIED = SETTINGS.emptied
 
 cdef enum:

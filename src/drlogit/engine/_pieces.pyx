@@ -56,7 +56,7 @@ cdef enum:
     MOST = 2            # pieces that one search may add for each sample and label
     ADJOINTS = 3        # gradient, affine and centring part of a linearisation
 cdef double EMPTIED = SETTINGS.emptied, KEPT = SETTINGS.kept, SECOND = SETTINGS.second_order
-cdef double PASSING = SETTINGS.passing, BINDS = SETTINGS.binding_piece
+cdef double PASSING = SETTINGS.blocking, BINDS = SETTINGS.binding
 
 # Slacks below THIN of μ (or of what the step promised) are widened to WIDE μ.  The search for new
 # pieces uses a λ that is lower by AHEAD while μ is above AHEAD_MU, to find pieces before they bind.

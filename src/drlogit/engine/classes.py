@@ -37,7 +37,7 @@ from ._cones import Cone, PairwiseCones, cone_of, no_norm
 from ._newton import Newton
 from ._sums import CHANGES
 from .class_system import ClassSystem, add_pairs
-from .front import RowSamples, greatest_gain, near_mu, run
+from .front import RowSamples, greatest_gain, run
 from .pair import Scaling
 from .settings import SETTINGS
 
@@ -199,20 +199,16 @@ def _run(
 def _opening(scaling: ClassScaling, start: Result | None) -> tuple[FloatArray, float]:
     """(x, λ) and μ to open with: all classes alike, or near an earlier model."""
     problem, sigma, K = scaling.problem, scaling.sigma, scaling.problem.n_classes
-    x, mu = np.zeros(scaling.scale.size), SETTINGS.class_mu_loss / K
-    if problem.flips:
-        mu = SETTINGS.class_mu / K
+    x, mu = np.zeros(scaling.scale.size), SETTINGS.class_mu / K
     if problem.epsilon == 0.0:
         return x, mu
-    x[-1] = 2.0 * mu * sigma / problem.epsilon  # about on the central path
     model = None if start is None else _model_of(problem, start)
+    mu = mu if model is None else SETTINGS.near_mu
+    lam = 2.0 * mu / problem.epsilon  # about on the central path
     if start is not None and model is not None:
-        least = problem.least_lambda(model)
-        lam = max(start.lam, least, SETTINGS.least_lambda / problem.epsilon)
-        model -= model[-1]
-        x[:-1] = (model / scaling.one).ravel()
-        x[-1] = (1.0 + SETTINGS.start_room) * lam * sigma
-        mu = near_mu(flips=problem.flips)
+        lam = (1.0 + SETTINGS.start_room) * max(lam, problem.least_lambda(model), start.lam)
+        x[:-1] = ((model - model[-1]) / scaling.one).ravel()
+    x[-1] = lam * sigma
     return x, mu
 
 

@@ -169,7 +169,7 @@ def centring(newton: Newton, after: float, decrement: float) -> float:
     comp = newton.complementarity
     ratio = max(after, 0.0) / comp
     sigma = max(min(1.0, ratio * ratio * ratio), SETTINGS.least_sigma)
-    sigma = max(sigma, min(SETTINGS.most_sigma, SETTINGS.decrement_sigma * decrement / comp))
+    sigma = max(sigma, SETTINGS.decrement_sigma * decrement / comp)
     return max(sigma, SETTINGS.held_sigma) if newton.held else sigma
 
 

@@ -105,11 +105,6 @@ def run(
         return driver.run(samples, newton, state, mu, tol, max_iter, report)
 
 
-def near_mu(*, flips: bool) -> float:
-    """μ to open with near an earlier result (section 11)."""
-    return SETTINGS.near_mu if flips else SETTINGS.near_mu_loss
-
-
 def accepted_start(
     problem: Problem,
     start: Result,

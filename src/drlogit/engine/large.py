@@ -160,9 +160,7 @@ QuadraticPoint = tuple[FloatArray, FloatArray]
 class QuadraticSamples(Samples[QuadraticState, QuadraticPoint]):
     """The samples of a quadratic model: a parabola for the loss, and the hinges of the active set.
 
-    Hinges of less stiffness than ``least`` count as straight.  In the first iterations many hinges
-    are stiff, and their Gram matrix resembles that of the loss: it is estimated
-    (``SETTINGS.alike``) rather than formed.
+    Hinges of less stiffness than ``least`` count as straight.
     """
 
     def __init__(
@@ -173,8 +171,6 @@ class QuadraticSamples(Samples[QuadraticState, QuadraticPoint]):
         self.slopes = np.zeros(active.y.size)  # the parabola has their loss
         self.centre, self.value, self.gradient, self.gram = centre, value, gradient, gram
         self.least, self.gram_rows = least, 0.0
-        many = SETTINGS.many_columns <= centre.size < 2 * active.y.size / SETTINGS.many_samples
-        self.estimated = SETTINGS.alike if many else 0  # iterations to come
 
     def _parabola(self, model: FloatArray) -> tuple[float, FloatArray]:
         """Value and gradient at a model (with λ)."""
@@ -188,28 +184,17 @@ class QuadraticSamples(Samples[QuadraticState, QuadraticPoint]):
     def linearise(
         self, state: QuadraticState, coef: FloatArray, primal: float, dual: float, mu: float
     ) -> tuple[QuadraticState, FloatArray]:
-        P, formed = coef.size, self.estimated == 0
-        pairs, sums = linearise_pair(self.rows, state[0], coef, primal, dual, formed, self.least)
-        if not formed:
-            self.estimated -= 1
-            matrix = self._estimated_gram(sums[:P], sums[P : 2 * P])
-            sums = np.concatenate([matrix.ravel(), sums[2 * P :]])
+        P = coef.size
+        pairs, sums = linearise_pair(self.rows, state[0], coef, primal, dual, True, self.least)
         value, slope = self._parabola(coef)
         scalars = sums[P * P + 3 * P :]
-        self.gram_rows += scalars[COUNT] * formed
+        self.gram_rows += scalars[COUNT]
         sums[: P * P] += self.gram.ravel()
         sums[P * P : P * P + P] += slope
         scalars[LOSS] += value
         scalars[VALUE] += value
         scalars[ENTROPY] += value - slope @ coef
         return (pairs, coef, slope), sums
-
-    def _estimated_gram(self, squares: FloatArray, column: FloatArray) -> FloatArray:
-        """A Gram matrix of this diagonal and λ's column, correlated as that of the loss."""
-        along = column / math.sqrt(max(column[-1], 1e-300))
-        own = np.diag(self.gram)
-        left = np.sqrt(np.maximum(squares - along * along, 0.0) / np.where(own > 0.0, own, 1.0))
-        return np.outer(along, along) + np.outer(left, left) * self.gram
 
     def predict(
         self, state: QuadraticState, dcoef: FloatArray
@@ -293,7 +278,7 @@ class LargeRun:
         state, ((slope, curvature),) = self._visit(_open, None, model, self._kink(model))
         slope += self.problem.epsilon * start.lam
         factor = 1.0 - slope / curvature if curvature > 0.0 else 1.0
-        factor = min(max(factor, SETTINGS.least_multiple), 2.0)
+        factor = min(max(factor, 0.1), 2.0)  # .1 and .2 are alike near ε_max
         return self._expand(state, factor * model, factor)
 
     def _expand(self, state: State, model: FloatArray, factor: float) -> Expansion:

@@ -32,7 +32,7 @@ from ._cones import cone_of, no_norm
 from ._newton import Newton
 from ._pair import PairState, certify_pair, correct_pair, linearise_pair, open_pair, predict_pair
 from ._sums import CHANGES
-from .front import RowSamples, accepted_start, greatest_gain, near_mu, run
+from .front import RowSamples, accepted_start, greatest_gain, run
 from .large import (
     MOST_MODELS,
     LargeFit,
@@ -263,39 +263,39 @@ def _run(
     """The driver on all samples; ``estimated``: an estimate of the distance ends the run, too."""
     problem = scaling.problem
     newton = scaling.newton(problem.epsilon)
-    hinge = problem.flips
     samples: PairSamples
     rows = problem.rows
-    if hinge:
+    if problem.flips:
         samples = PairSamples(rows, problem.kappa, epsilon=problem.epsilon)
     else:
         samples = LossSamples(rows, newton)
-    x, mu = _opening(scaling, hinge, start)
+    x, mu = _opening(scaling, start)
     newton.open(x, mu)
     found = run(samples, newton, mu, tol, max_iter, monitor, estimated=estimated)
     return newton, samples, found
 
 
-def _opening(scaling: Scaling, hinge: bool, start: Start | None) -> tuple[FloatArray, float]:
+def _opening(scaling: Scaling, start: Start | None) -> tuple[FloatArray, float]:
     """(x, λ) and μ to open with."""
     problem, sigma = scaling.problem, scaling.sigma
-    x, mu = np.zeros(scaling.scale.size), SETTINGS.start_mu
+    x = np.zeros(scaling.scale.size)
+    mu = SETTINGS.start_mu if start is None or problem.epsilon == 0.0 else SETTINGS.near_mu
     if problem.epsilon == 0.0:
         if start is not None:
             x[:-1] = start.model / scaling.scale[:-1]
         return x, mu
+    least = SETTINGS.start_lambda * mu / problem.epsilon
     if start is None:
-        x[-1] = SETTINGS.start_lambda * mu * sigma / problem.epsilon
+        x[-1] = least * sigma
         return x, mu
     model, size = start.model.copy(), problem.dual_norm(start.model)
     # No optimal λ is above .2785/ε (Proposition 3.1).
-    lam = max(start.lam, SETTINGS.least_lambda / problem.epsilon) if start.lam > 0.0 else size
-    lam = min(max(lam, size), 0.3 / problem.epsilon)
+    lam = min(max(size, least, start.lam), 0.3 / problem.epsilon)
     if size > lam:
         model[problem.penalised] *= lam / size
     x[:-1] = model / scaling.scale[:-1]
     x[-1] = (1.0 + SETTINGS.start_room) * lam * sigma
-    return x, near_mu(flips=hinge)
+    return x, mu
 
 
 def null_model(problem: Problem, tol: float = 1e-12, max_iter: int = 200) -> FloatArray:

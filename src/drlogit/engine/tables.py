@@ -37,7 +37,7 @@ from ._newton import Newton
 from ._pieces import PieceState, Table, follow, linearise, open_pieces, with_missing
 from ._pieces import certify as certify_pieces
 from ._sums import COUNT, SCALARS
-from .front import RowSamples, accepted_start, gain_at_fixed_lambda, near_mu, run
+from .front import RowSamples, accepted_start, gain_at_fixed_lambda, run
 from .pair import slopes_at
 from .settings import SETTINGS
 
@@ -469,13 +469,12 @@ def _opening(
     """Coordinates and μ to open with: near the constant model, or near another that starts."""
     if start is None or start.lam == 0.0 or not np.isfinite([*start.coef, start.intercept]).all():
         # Flips pay where margins exceed κλ: from a smaller λ on, samples cross that one by one.
-        lam = min(max(1.0, SETTINGS.flip_margin / problem.kappa), 0.14 / problem.epsilon)
+        lam = min(max(1.0, 1.0 / problem.kappa), 0.14 / problem.epsilon)
         nothing = np.zeros(problem.costs.size)
         return layout.inside(nothing, lam, _PUSH), SETTINGS.start_mu
     coefficients = problem.join(start.coef, start.intercept)
     lam = max(start.lam, problem.dual_norm(coefficients))
-    mu = near_mu(flips=math.isfinite(problem.kappa))
-    return layout.inside(coefficients, lam, 0.5 * SETTINGS.start_room), mu
+    return layout.inside(coefficients, lam, 0.5 * SETTINGS.start_room), SETTINGS.near_mu
 
 
 def _pieces_of(problem: Problem, start: Result) -> State | None:
