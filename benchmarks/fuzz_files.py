@@ -235,15 +235,12 @@ def try_model(rng: Rng, models: list[tuple[Any, Any, Any]], folder: Path) -> str
 def best_value(found: Any, X: Any, y: Any) -> float:
     """The worst-case loss of a model that is fitted in the ball of another."""
     ball = found.result_.ball
-    codes, kappa = np.searchsorted(found.classes_, y), ball.kappa
+    codes = np.searchsorted(found.classes_, y)
     encoded = X if found.encoding_ is None else matrix_of(found, X)
-    if ball.flip_multiples is not None:
-        kappa = np.asarray(ball.flip_multiples, dtype=float) * ball.kappa
-        kappa = np.array([kappa[0, 1], kappa[1, 0]])[codes]
     bounds = None if ball.lower is None else (ball.lower, ball.upper)
     groups = [list(map(int, group)) for group in ball.groups] or None
     return drlogit.solve(
-        encoded, codes, epsilon=ball.epsilon, kappa=kappa, norm=ball.norm,
+        encoded, codes, epsilon=ball.epsilon, kappa=ball.kappa, norm=ball.norm,
         feature_costs=ball.feature_costs, fit_intercept=ball.fit_intercept, categories=groups,
         bounds=bounds, tol=1e-9,
     ).objective  # fmt: skip

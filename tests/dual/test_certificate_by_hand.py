@@ -21,6 +21,7 @@ import drlogit
 import zoo
 from drlogit.dual.certify import certify
 from drlogit.dual.pair import pair_bound
+from drlogit.problem.label_costs import FlipCosts
 from drlogit.problem.norms import get_norm
 from drlogit.problem.problem import Problem, build_problem
 from drlogit.problem.transport import TransportCost
@@ -43,7 +44,7 @@ def problem_of(z, weights, *, epsilon, kappa, norm="l1", costs=None) -> Problem:
     w = np.asarray(weights, dtype=float)
     rows = memory_rows(Z, np.ones(len(Z)), w / w.sum(), intercept=False)
     prices = np.ones(Z.shape[1]) if costs is None else np.asarray(costs, dtype=float)
-    cost = TransportCost(get_norm(norm), prices, kappa)
+    cost = TransportCost(get_norm(norm), prices, FlipCosts(kappa))
     return Problem(rows, epsilon, cost, fit_intercept=False)
 
 

@@ -28,7 +28,7 @@ from scipy.special import softmax
 
 from ..problem.classes import ClassProblem, Scored
 from ..problem.dual_point import ClassDualPoint
-from ..problem.label_costs import LabelCosts
+from ..problem.label_costs import FlipCosts
 from ..problem.parameters import ADMITTED
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
@@ -140,11 +140,11 @@ def _predicted(block: Block, scored: Scored) -> tuple[Point, tuple[()]]:
 
 
 def _sums(
-    block: Block, state: tuple[Point, FloatArray], costs: LabelCosts
+    block: Block, state: tuple[Point, FloatArray], costs: FlipCosts
 ) -> tuple[Point, tuple[Sum, Sum, Max, Sum]]:
     """The point on its simplices, and G, (``Σ w κ·a``, ``Σ w H(p)``), the additions behind them."""
     given, codes = state
-    price = costs.of(block, codes.astype(np.intp))
+    price = costs.by_label(block, codes.astype(np.intp), given.shape[2])
     reached = np.isfinite(price)
     p = np.maximum(given[0], 0.0)
     a = np.where(reached, np.maximum(given[1], 0.0), 0.0)

@@ -18,7 +18,7 @@ from scipy.special import softmax
 
 from ..dual.classes import ClassCoordinates, ClassPoint
 from ..problem.classes import ClassProblem, Scored
-from ..problem.label_costs import LabelCosts, within_reach
+from ..problem.label_costs import FlipCosts, within_reach
 from ..problem.result import Monitor, Result, Solution
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
@@ -57,7 +57,7 @@ class ClassSamples(RowSamples[ClassPoint]):
         codes, costs = self.problem.codes, self.problem.label_costs
         codes = codes if self.slopes is None else self.rows.pair(codes, self.slopes)
         epsilon = self.problem.epsilon if self.slopes is None else math.inf
-        return self._on_blocks(_open, codes, costs, epsilon, coef, mu)
+        return self._on_blocks(_open, codes, costs, self.problem.n_classes, epsilon, coef, mu)
 
     def linearise(
         self, state: State, coef: FloatArray, primal: float, dual: float, mu: float
@@ -92,10 +92,11 @@ class ClassSamples(RowSamples[ClassPoint]):
 
 
 def _open(
-    block: Block, codes: Any, costs: LabelCosts, epsilon: float, coef: FloatArray, mu: float
-) -> tuple[ClassState, tuple[()]]:
+    block: Block, codes: Any, costs: FlipCosts, n_classes: int, epsilon: float, coef: FloatArray,
+    mu: float,
+) -> tuple[ClassState, tuple[()]]:  # fmt: skip
     codes, slopes = codes if isinstance(codes, tuple) else (codes, np.zeros((0, 0)))
-    kappa = within_reach(costs.of(block, codes.astype(np.intp)), epsilon)
+    kappa = within_reach(costs.by_label(block, codes.astype(np.intp), n_classes), epsilon)
     return open_classes(block.compiled, codes.astype(np.int32), kappa, slopes, coef, mu), ()
 
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from ..problem.classes import ClassProblem
-from ..problem.label_costs import LabelCosts, within_reach
+from ..problem.label_costs import FlipCosts, within_reach
 from ..problem.problem import Problem
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
@@ -104,13 +104,13 @@ def opened(problem: Problem | ClassProblem, coef: FloatArray, free: IndexArray, 
 
 
 def _open(
-    block: Block, codes: Any, costs: LabelCosts | float | None, epsilon: float, coef: FloatArray,
+    block: Block, codes: Any, costs: FlipCosts | float | None, epsilon: float, coef: FloatArray,
     free: IndexArray, mu: float,
 ) -> tuple[WideSamples, tuple[()]]:  # fmt: skip
     n, K = block.y.size, max(len(coef), 2)
     own = np.zeros(n, np.intp) if codes is None else codes.astype(np.intp)
-    if isinstance(costs, LabelCosts):
-        kappa = within_reach(costs.of(block, own), epsilon)
+    if isinstance(costs, FlipCosts):
+        kappa = within_reach(costs.by_label(block, own, K), epsilon)
     else:
         kappa = np.full((n, 2), np.inf)
         kappa[:, 0] = 0.0

@@ -28,7 +28,7 @@ from ..fitting.paths import (
 )
 from ..fitting.suggested_radius import suggested_radius
 from ..problem.classes import ClassProblem
-from ..problem.label_costs import StatedKappa, as_stated, kappa_text
+from ..problem.label_costs import StatedKappa, kappa_text
 from ..problem.problem import Problem
 from ..problem.result import Result, Status
 from ..problem.stopping import Stop
@@ -285,7 +285,7 @@ def regularization_path(
         objectives=np.array([result.objective for result in results]),
         gaps=np.array([result.gap for result in results]),
         n_iters=np.array([result.n_iter for result in results]),
-        kappa=as_stated(problem.cost, learner.classes_),
+        kappa=problem.cost.labels.stated(learner.classes_),
         norm=problem.norm.name,
         epsilon_max=limit,
         feature_names=None if names is None else [str(name) for name in names],

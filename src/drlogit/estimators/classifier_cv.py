@@ -27,7 +27,7 @@ from ..fitting.paths import (
     warn_about_gaps,
 )
 from ..problem.classes import ClassProblem
-from ..problem.label_costs import as_stated, scaled_costs
+from ..problem.label_costs import FlipCosts
 from ..problem.problem import Problem
 from ..problem.result import Status
 from ..problem.stopping import Stop
@@ -266,8 +266,8 @@ numbers, missing, solver, tol, max_iter, class_weight, label_noise
                 stacklevel=3,
             )
         factor = float(self.cv_results_["param_kappa"][self.best_index_])
-        chosen = problem.with_radius(self.epsilon_, scaled_costs(unit, factor))
-        self.kappa_ = as_stated(chosen.cost, self.classes_)
+        chosen = problem.with_radius(self.epsilon_, unit.times(factor))
+        self.kappa_ = chosen.cost.labels.stated(self.classes_)
         if self.refit:
             # From nothing, so that the model is exactly that of a fit with these parameters.
             self._fit_problem(given, chosen, stop, verbose=max(self.verbose - 1, 0))
@@ -308,13 +308,13 @@ numbers, missing, solver, tol, max_iter, class_weight, label_noise
         return scorer
 
     def _grid(
-        self, data: TrainingData, problem: Problem | ClassProblem, unit: Any
+        self, data: TrainingData, problem: Problem | ClassProblem, unit: FlipCosts
     ) -> tuple[FloatArray, list[FloatArray]]:
         """Flip costs, as multiples of the unit, and the radii for each."""
 
         @cache
         def limit(kappa: float) -> float:
-            return largest_radius(problem.with_radius(0.0, scaled_costs(unit, kappa)))
+            return largest_radius(problem.with_radius(0.0, unit.times(kappa)))
 
         if is_count(self.kappas):
             count = check_count(self.kappas, "kappas")

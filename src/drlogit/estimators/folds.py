@@ -13,7 +13,6 @@ from scipy.special import log_expit, log_softmax
 from ..fitting.critical_radius import constant_model
 from ..fitting.paths import solve_radii
 from ..problem.classes import ClassProblem
-from ..problem.label_costs import scaled_costs
 from ..problem.problem import Problem
 from ..problem.result import Status
 from ..rows.arrays import FloatArray, IndexArray, Matrix, is_dask
@@ -89,7 +88,7 @@ def score_fold(
     n_pairs = 0
     for kappa, radii in zip(kappas, epsilons, strict=True):
         n_pairs += radii.size
-        fits = _fits(problem, radii, scaled_costs(unit, float(kappa)), from_largest, controls)
+        fits = _fits(problem, radii, unit.times(float(kappa)), from_largest, controls)
         # Fewer fits than radii, if the time is up.
         for radius, (coef, intercept, seconds, n_iter, gap) in zip(radii, fits, strict=False):
             coef, intercept = training.reported(coef, intercept, float(radius))

@@ -25,7 +25,7 @@ from ..engine import tables as _engine_of_tables  # noqa: F401  (no first fit wa
 from ..fitting.exact_zeros import is_constant
 from ..fitting.solving import SolverName, solve_problem
 from ..problem.classes import ClassProblem
-from ..problem.label_costs import StatedKappa, as_stated, kappa_text
+from ..problem.label_costs import StatedKappa, kappa_text
 from ..problem.norms import NormName
 from ..problem.problem import Problem
 from ..problem.result import Callback, Result
@@ -145,7 +145,7 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
         result = replace(result, coef=coef, intercept=intercept, dual=None)
         if problem.domains is not None and self.categories_ is not None:
             self.categories_ = problem.domains.with_none_stated(self.categories_)
-        set_result(self, result, problem.epsilon, as_stated(problem.cost, self.classes_))
+        set_result(self, result, problem.epsilon, problem.cost.labels.stated(self.classes_))
         self._warn(result, problem, constant=constant)
         if result.converged and not constant:
             self._warn_of_neglect(data)

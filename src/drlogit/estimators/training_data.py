@@ -19,7 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, validate_data
 
 from ..problem.classes import ClassProblem, pose_classes
-from ..problem.label_costs import flip_costs
+from ..problem.label_costs import FlipCosts, flip_costs
 from ..problem.problem import Problem, pose_problem
 from ..rows.arrays import FloatArray, IndexArray, Matrix, is_dask
 from ..rows.building import checked_rows, of_both_classes
@@ -137,9 +137,9 @@ class TrainingData:
             intercept = intercept + mean
         return coef, intercept
 
-    def unit(self, problem: Problem | ClassProblem) -> Any:
+    def unit(self, problem: Problem | ClassProblem) -> FlipCosts:
         """What one is in a search over κ: the samples' own κ as posed, if they have one."""
-        return 1.0 if self.kappa is None else problem.kappa
+        return FlipCosts(1.0) if self.kappa is None else problem.cost.labels
 
     def _rows(self, n_jobs: int | None, *, intercept: bool) -> Rows:
         signs = signs_of(self.codes, 1)

@@ -30,7 +30,7 @@ from ..estimators.robust_classifier import set_result
 from ..estimators.tables.encoding import EncodedColumn, Encoding
 from ..estimators.tables.frames import MISSING_MARKS
 from ..problem.domains import check_domains
-from ..problem.label_costs import BY_SAMPLE, StatedKappa, cost_matrix, unit_and_multiples
+from ..problem.label_costs import BY_SAMPLE, FlipCosts, StatedKappa, cost_matrix
 from ..problem.norms import get_norm
 from ..problem.parameters import check_cost_matrix, check_costs, check_epsilon, check_kappa
 from ..problem.result import Result, Status, Trace
@@ -307,10 +307,9 @@ def _parse(top: Fields) -> DRLogisticRegression:
         for group in top["categories"]
     ]  # fmt: skip
     domains = check_domains(model.categories_, model.bounds_, n)
-    unit, flip_multiples = unit_and_multiples(model.kappa, model.classes_)
-    ends, none = domains[:3], domains.with_none
+    labels = FlipCosts.from_stated(model.kappa, model.classes_)
     ball = Ball(
-        epsilon, unit, model.norm, costs, model.fit_intercept, *ends, flip_multiples, none,
+        epsilon, labels, model.norm, costs, model.fit_intercept, *domains[:3], domains.with_none,
         domains.positions,
     )  # fmt: skip
     set_result(model, _parse_fit(fit, ball, K, n, model.tol), epsilon, model.kappa)

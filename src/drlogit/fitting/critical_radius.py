@@ -47,7 +47,6 @@ from ..engine.classes import least_budget
 from ..engine.pair import flip_budget
 from ..engine.tables import critical_radius, interior_point_with_domains
 from ..problem.classes import ClassProblem, Scored
-from ..problem.label_costs import scaled_costs
 from ..problem.losses import flip_probability
 from ..problem.problem import Problem
 from ..problem.result import Monitor
@@ -160,7 +159,7 @@ def _of_classes(problem: ClassProblem) -> float:
     factor = _excess(problem.least_flip_cost, typical)
     given = problem
     if factor > 1.0:
-        problem = problem.with_radius(1.0, scaled_costs(problem.kappa, 1.0 / factor))
+        problem = problem.with_radius(1.0, problem.cost.labels.times(1.0 / factor))
     size = typical + float(problem.flip_costs.max(initial=0.0))
 
     def explained(epsilon: float) -> State:
@@ -199,7 +198,7 @@ def _typical(problem: Problem) -> float:
 
 def _last_null_model(problem: Problem) -> FloatArray:
     """The null model at large radii; zero if all labels can flip."""
-    if problem.cost.flip_multiples is None:
+    if problem.cost.labels.multiples is None:
         return np.zeros(problem.costs.size)
     return null_model(problem.with_radius(problem.dearest_flip))  # pays for every possible flip
 

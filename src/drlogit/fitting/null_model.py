@@ -51,7 +51,7 @@ def is_arithmetic(problem: Problem) -> bool:
     """Whether the null model has a closed form: only the intercept is free, and κ is one number."""
     if not problem.fit_intercept:
         return not problem.free.any()
-    alike = problem.cost.flip_multiples is None or math.isinf(problem.kappa)
+    alike = problem.cost.labels.multiples is None or math.isinf(problem.kappa)
     return alike and int(np.count_nonzero(problem.free)) == 1
 
 

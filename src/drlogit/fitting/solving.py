@@ -352,7 +352,7 @@ class _Call:
         elif problem.domains is not None:
             special = "features with categories or bounds"
             module, function = "..engine.tables", "interior_point_with_domains"
-        elif problem.cost.flip_multiples is not None:
+        elif problem.cost.labels.multiples is not None:
             special, allowed = "a kappa by class or by sample", [*allowed, "conic"]
         if special and self.name not in allowed:
             names = " or ".join(map(repr, allowed))

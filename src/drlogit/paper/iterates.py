@@ -148,7 +148,7 @@ def subproblem(X: Any, y: Any, lam: float, model: dict[str, Any]) -> Problem:
 def plain_problem(X: Any, y: Any, model: dict[str, Any]) -> Problem:
     """The problem of the paper: one κ for all samples, no domains, no intercept by default."""
     problem = build_problem(X, y, **{"fit_intercept": False, **model})
-    if problem.cost.flip_multiples is not None or problem.domains is not None:
+    if problem.cost.labels.multiples is not None or problem.domains is not None:
         raise ValueError(
             "the paper's methods take one kappa for all samples and no categories or bounds: use "
             "drlogit.solve"

@@ -27,7 +27,7 @@ from ..rows.arrays import FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
 from ..rows.reductions import Sum
-from .label_costs import LabelCosts, cost_matrix, flip_costs
+from .label_costs import FlipCosts, flip_costs
 from .problem import PosedProblem, pose_problem
 from .robust_loss import RobustLoss
 
@@ -55,16 +55,18 @@ class ClassProblem(PosedProblem):
         return int(self.classes.size)
 
     @cached_property
-    def label_costs(self) -> LabelCosts:
-        """``κ(y, k)``."""
-        return LabelCosts(cost_matrix(self.kappa, self.classes), self.epsilon == 0.0)
+    def label_costs(self) -> FlipCosts:
+        """``κ(y, k)``; at ε = 0 no label can change."""
+        return FlipCosts(math.inf) if self.epsilon == 0.0 else self.cost.labels
 
     @cached_property
     def flip_costs(self) -> FloatArray:
         """The finite label costs; if samples differ, their unit and their largest cost."""
-        found = self.label_costs.matrix[~np.eye(self.n_classes, dtype=bool)]
-        if self.cost.flip_multiples is not None:
+        labels = self.cost.labels
+        if isinstance(labels.multiples, str):
             found = np.array([self.kappa, self.dearest_flip])
+        else:
+            found = labels.matrix(self.n_classes)[~np.eye(self.n_classes, dtype=bool)]
         return np.asarray(found[np.isfinite(found)])
 
     @property
@@ -134,7 +136,9 @@ def pose_classes(
             "each feature instead"
         )
     plain = given.as_numbers
-    cost = plain.cost if by_sample else replace(plain.cost, kappa=kappa)
+    cost = plain.cost
+    if not by_sample:
+        cost = replace(cost, labels=FlipCosts.from_stated(kappa, classes))
     return ClassProblem(
         plain.rows, plain.epsilon, cost, plain.fit_intercept,
         codes=plain.rows.scatter(codes), classes=classes, as_given=given.domains is None,
@@ -147,7 +151,7 @@ def _scores(block: Block, codes: FloatArray, coefficients: FloatArray) -> tuple[
 
 
 def _changing(
-    block: Block, scored: Scored, costs: LabelCosts, least: float
+    block: Block, scored: Scored, costs: FlipCosts, least: float
 ) -> tuple[Changing, tuple[Sum]]:
     """The samples that gain from another label at the least λ, and the loss without changes.
 
@@ -157,7 +161,7 @@ def _changing(
     ahead = scores - np.take_along_axis(scores, codes[:, None], axis=1)
     most = ahead.max(axis=1)
     loss = block.weights @ (most + np.log(np.exp(ahead - most[:, None]).sum(axis=1)))
-    price = costs.of(block, codes)
+    price = costs.by_label(block, codes, scores.shape[1])
     gains = np.where(np.isfinite(price), -ahead, -np.inf)
     price = np.where(np.isfinite(price), price, 0.0)
     some = np.flatnonzero((gains - least * price).max(axis=1) > 0.0)

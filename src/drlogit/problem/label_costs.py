@@ -1,13 +1,9 @@
-"""The cost κ of flipping a label: one number, one for each class, or one for each sample.
+"""The cost κ of flipping a label: a number, or one for each class, pair of classes or sample.
 
-Costs by class express which labels to flip_multiples.  A recorded fraud is certain, but a recorded
+Costs by class express which labels to trust.  A recorded fraud is certain, but a recorded
 non-fraud may be a fraud that nobody noticed.  A label that an expert has reviewed cannot flip
 (κ = ∞); a guessed label flips at no cost (κ = 0).  A cost by class belongs to the label *as
-recorded*.
-
-If κ differs between samples, the rows hold multiples of one unit (``Block.flip_multiples``), and
-the κ of the problem is that unit.  A search over κ then changes one number.  The unit is a power
-of two, so that multiplying by it is exact, and it is close to the least positive κ.
+recorded*.  :class:`FlipCosts` carries κ from the call to kernels, certificates and audits.
 """
 
 from __future__ import annotations
@@ -15,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,13 +31,61 @@ BY_SAMPLE: Final = "by sample"
 #: Certificates count every flip at its own κ.
 _OUT_OF_REACH = 2.0**50
 
-#: How the multiples of κ are known: None if all are one, a matrix with a row for each of the two
-#: observed labels, or ``BY_SAMPLE``.
-FlipMultiples: TypeAlias = FloatArray | str | None
-
-
 #: κ as users state it: a number, a dict by label, ``"by sample"``, or a matrix (several classes).
 StatedKappa: TypeAlias = float | dict[Any, float] | str | FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class FlipCosts:
+    """κ as one unit and its multiples; a search over κ changes the unit.
+
+    ``multiples`` is None if every flip costs the unit, a matrix with a row for each observed label,
+    or ``BY_SAMPLE``.  In the last case, and for a matrix of two classes, the rows hold the
+    multiples of the samples (``Block.flip_multiples``).
+    """
+
+    unit: float
+    multiples: FloatArray | str | None = None
+
+    @classmethod
+    def from_stated(cls, kappa: StatedKappa, classes: NDArray[Any]) -> FlipCosts:
+        """κ as users state it."""
+        if isinstance(kappa, str):
+            return cls(1.0, BY_SAMPLE)
+        if is_stated_singly(kappa):
+            return cls(float(kappa))  # type: ignore[arg-type]
+        costs = cost_matrix(kappa, classes)
+        unit = 1.0 if classes.size > 2 else _unit(float(np.min(costs[costs > 0.0], initial=np.inf)))
+        return cls(unit, _scaled(costs, 1.0 / unit))
+
+    @property
+    def kappa(self) -> float | FloatArray:
+        """κ as a number or a matrix; the unit, if κ differs between samples."""
+        if self.multiples is None or isinstance(self.multiples, str):
+            return self.unit
+        return _scaled(self.multiples, self.unit)
+
+    def matrix(self, n_classes: int) -> FloatArray:
+        """κ with a row for each observed label."""
+        costs = np.array(np.broadcast_to(self.kappa, (n_classes, n_classes)))
+        np.fill_diagonal(costs, 0.0)
+        return costs
+
+    def times(self, factor: float) -> FlipCosts:
+        """All costs times a factor."""
+        return FlipCosts(self.unit * factor, self.multiples)
+
+    def by_label(self, block: Block, codes: NDArray[np.intp], n_classes: int) -> FloatArray:
+        """The cost of each of several labels for the samples of a block."""
+        if isinstance(self.multiples, np.ndarray):
+            found = self.matrix(n_classes)[codes]
+        else:
+            found = block.flip_costs(self.unit)[:, None]
+        return np.where(np.arange(n_classes) == codes[:, None], 0.0, found)
+
+    def stated(self, classes: NDArray[Any]) -> StatedKappa:
+        """κ as a user would state it."""
+        return BY_SAMPLE if isinstance(self.multiples, str) else as_stated(self.kappa, classes)
 
 
 @dataclass(frozen=True)
@@ -122,31 +166,9 @@ def cost_matrix(kappa: Any, classes: NDArray[Any]) -> FloatArray:
     return costs
 
 
-def scaled_costs(costs: Any, factor: float) -> Any:
-    """κ, a number or a matrix, times a factor; zero costs stay zero even if the factor is inf."""
-    if np.ndim(costs) == 0:
-        return costs * factor
+def _scaled(costs: FloatArray, factor: float) -> FloatArray:
+    """Costs times a factor; zero costs stay zero even if the factor is inf."""
     return np.where(costs > 0.0, np.where(costs > 0.0, costs, 1.0) * factor, 0.0)
-
-
-class LabelCosts(NamedTuple):
-    """The cost of each label for each sample, with several classes.
-
-    ``matrix`` has a row for each observed label.  If the rows hold multiples, all its entries off
-    the diagonal are equal.  ``fixed`` means that no label can change, as at ε = 0.
-    """
-
-    matrix: FloatArray
-    fixed: bool = False
-
-    def of(self, block: Block, codes: NDArray[np.intp]) -> FloatArray:
-        """The costs for the samples of a block, with a column for each label."""
-        found = self.matrix[codes]
-        if block.flip_multiples is not None:
-            found = np.where(found > 0.0, block.flip_costs(self.matrix[0, 1])[:, None], 0.0)
-        return np.where(
-            np.arange(len(self.matrix)) == codes[:, None], 0.0, np.inf if self.fixed else found
-        )
 
 
 def within_reach(costs: FloatArray, epsilon: float) -> FloatArray:
@@ -166,13 +188,8 @@ def _of_labels(kappa: Mapping[Any, Any], classes: NDArray[Any]) -> FloatArray:
     return np.array([check_kappa(kappa[label], least=0.0) for label in labels])
 
 
-def as_stated(cost: Any, classes: NDArray[Any]) -> StatedKappa:
-    """The κ of a problem's ground cost as a user would state it."""
-    if isinstance(cost.flip_multiples, str):
-        return cost.flip_multiples
-    kappa = (
-        cost.kappa if cost.flip_multiples is None else scaled_costs(cost.flip_multiples, cost.kappa)
-    )
+def as_stated(kappa: Any, classes: NDArray[Any]) -> StatedKappa:
+    """κ, a number or a matrix, as a user would state it."""
     if is_stated_singly(kappa):
         return float(kappa)
     rows = [row[k != np.arange(row.size)] for k, row in enumerate(kappa)]
@@ -236,10 +253,10 @@ def own_kappa(kappa: StatedKappa | None) -> Any:
     return 1.0 if kappa is None else kappa
 
 
-def with_flip_costs(rows: Rows, kappa: Any) -> tuple[Rows, float, FlipMultiples]:
-    """Attach the costs of :func:`flip_costs`: rows, unit, and how the multiples are known."""
+def with_flip_costs(rows: Rows, kappa: Any) -> tuple[Rows, FlipCosts]:
+    """Attach the costs of :func:`flip_costs` to the rows of two classes."""
     if is_stated_singly(kappa):
-        return rows, check_kappa(kappa), None
+        return rows, FlipCosts(check_kappa(kappa))
     if np.ndim(kappa) == 2:
         costs: State = rows.run(_by_class, None, kappa)[0]
     else:
@@ -252,29 +269,18 @@ def with_flip_costs(rows: Rows, kappa: Any) -> tuple[Rows, float, FlipMultiples]
     if not most > 0.0:
         raise ValueError("kappa must be > 0 for some labels, got 0 for all of them")
     if least == most:
-        return rows, float(least), None
+        return rows, FlipCosts(float(least))
     unit = _unit(positive)
-    flip_multiples: FlipMultiples = (
-        scaled_costs(kappa, 1.0 / unit) if np.ndim(kappa) == 2 else BY_SAMPLE
-    )
-    return rows.with_flip_multiples(rows.run(_in_units, costs, unit)[0]), unit, flip_multiples
-
-
-def unit_and_multiples(kappa: StatedKappa, classes: NDArray[Any]) -> tuple[Any, FlipMultiples]:
-    """The unit and its multiples for a κ as users state it."""
-    if isinstance(kappa, str):
-        return 1.0, BY_SAMPLE
-    if is_stated_singly(kappa):
-        return kappa, None
-    costs = cost_matrix(kappa, classes)
-    if classes.size > 2:
-        return costs, None
-    unit = _unit(float(np.min(costs[costs > 0.0], initial=np.inf)))
-    return unit, scaled_costs(costs, 1.0 / unit)
+    multiples = _scaled(kappa, 1.0 / unit) if np.ndim(kappa) == 2 else BY_SAMPLE
+    rows = rows.with_flip_multiples(rows.run(_in_units, costs, unit)[0])
+    return rows, FlipCosts(unit, multiples)
 
 
 def _unit(positive: float) -> float:
-    """The power of two just below the least positive κ; not so small that dividing overflows."""
+    """The power of two just below the least positive κ: multiplying by it is exact.
+
+    It is not so small that dividing by it overflows.
+    """
     return 2.0 ** max(math.floor(math.log2(positive)), -900) if math.isfinite(positive) else 1.0
 
 

@@ -31,7 +31,7 @@ from ..rows.interface import Rows, State
 from ..rows.local import LocalRows
 from ..rows.reductions import Max
 from .domains import Declared, Domains, check_domains, domains_of, least_step
-from .label_costs import FlipMultiples, flip_costs, is_stated_singly, with_flip_costs
+from .label_costs import FlipCosts, flip_costs, is_stated_singly, with_flip_costs
 from .losses import LAMBDA_CONSTANT, flip_loss
 from .norms import Norm, get_norm
 from .parameters import check_cost_matrix, check_costs, check_epsilon, check_kappa
@@ -69,11 +69,8 @@ class PosedProblem:
         return self.cost.costs
 
     @property
-    def kappa(self) -> Any:
-        """The cost of flipping a label; the unit, if the rows hold multiples of it.
-
-        With several classes it may be a matrix.
-        """
+    def kappa(self) -> float:
+        """The cost of flipping a label; the unit, if flips differ in cost."""
         return self.cost.kappa
 
     @property
@@ -88,13 +85,12 @@ class PosedProblem:
         stated = {} if self.domains is None else self.domains.stated(costs)
         plain = self.matrix if (costs == 1.0).all() else costs
         return Ball(
-            self.epsilon, self.kappa, self.norm.name, plain, self.fit_intercept,
-            flip_multiples=self.cost.flip_multiples, **stated,
+            self.epsilon, self.cost.labels, self.norm.name, plain, self.fit_intercept, **stated,
         )  # fmt: skip
 
     @property
     def dearest_flip(self) -> float:
-        """The largest finite cost of a flip; 0 if there is none.  κ must be a number."""
+        """The largest finite cost of a flip as the rows have them; 0 if there is none."""
         return float(self.rows.run(_dearest_flip, None, self.kappa)[1][0])
 
     @cached_property
@@ -107,11 +103,15 @@ class PosedProblem:
         """Which coefficients the norm bounds."""
         return ~self.free
 
-    def with_radius(self: Same, epsilon: float, kappa: Any = None) -> Same:
-        """The same samples under another ε (and κ); nothing is copied."""
-        if kappa is not None and is_stated_singly(kappa):
-            kappa = check_kappa(kappa)
-        cost = self.cost if kappa is None else replace(self.cost, kappa=kappa)
+    def with_radius(self: Same, epsilon: float, kappa: float | FlipCosts | None = None) -> Same:
+        """The same samples under another ε (and κ); nothing is copied.
+
+        A number is another unit of the flip costs.
+        """
+        labels = self.cost.labels if kappa is None else kappa
+        if not isinstance(labels, FlipCosts):
+            labels = FlipCosts(check_kappa(labels), self.cost.labels.multiples)
+        cost = replace(self.cost, labels=labels)
         return replace(self, epsilon=check_epsilon(epsilon), cost=cost)
 
     def with_columns(self: Same, features: IndexArray) -> Same:
@@ -294,15 +294,15 @@ def pose_problem(
     transport = get_norm(norm)
     if not isinstance(fit_intercept, bool | np.bool_):
         raise ValueError(f"fit_intercept must be True or False, got {fit_intercept!r}")
-    rows, kappa, flip_multiples = with_flip_costs(make_rows(intercept=bool(fit_intercept)), kappa)
+    rows, labels = with_flip_costs(make_rows(intercept=bool(fit_intercept)), kappa)
     n_features = rows.n_columns - int(fit_intercept)
     matrix = check_cost_matrix(
         feature_costs, n_features, transport.name, bool(categories) or bounds is not None
     )
     costs = check_costs(feature_costs if matrix is None else None, n_features)
     rows, cost = ground_cost(
-        rows, transport, costs, kappa, check_domains(categories, bounds, costs.size, names), names,
-        flip_multiples, for_numbers=for_numbers,
+        rows, transport, costs, labels, check_domains(categories, bounds, costs.size, names), names,
+        for_numbers=for_numbers,
     )  # fmt: skip
     if matrix is not None:
         if not isinstance(rows, LocalRows):
@@ -319,10 +319,9 @@ def ground_cost(
     rows: Rows,
     norm: Norm,
     costs: FloatArray,
-    kappa: float,
+    labels: FlipCosts,
     declared: Declared,
     names: Sequence[Any] | None,
-    flip_multiples: FlipMultiples = None,
     *,
     for_numbers: bool = False,
 ) -> tuple[Rows, TransportCost]:
@@ -340,7 +339,7 @@ def ground_cost(
         costs[domains.columns] = np.inf
         domains = domains if rows.shift is None else domains.shifted(rows.shift)
     costs = np.concatenate([costs, [np.inf]]) if rows.intercept else costs
-    return rows, TransportCost(norm, costs, kappa, domains, flip_multiples)
+    return rows, TransportCost(norm, costs, labels, domains)
 
 
 def column_names(X: Any) -> list[Any] | None:

@@ -24,7 +24,7 @@ from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.checks import as_numbers
 from ..rows.chunks import in_memory
 from .domains import Domains
-from .label_costs import FlipMultiples, scaled_costs
+from .label_costs import FlipCosts
 from .norms import Norm
 
 
@@ -32,20 +32,24 @@ from .norms import Norm
 class TransportCost:
     """The ground cost; ``costs`` has one entry per coefficient, ``inf`` for free ones.
 
-    Columns with domains count as free.  With several classes κ may be a matrix.
+    Columns with domains count as free.
     """
 
     norm: Norm
     costs: FloatArray
-    kappa: float
+    labels: FlipCosts
     domains: Domains | None = None
-    flip_multiples: FlipMultiples = None  # how the multiples of κ in the rows are known
     matrix: FloatArray | None = None  # cost matrix, for audits; a fit transforms its features
 
     @cached_property
     def free(self) -> BoolArray:
         """Which coefficients the norm does not bound."""
         return np.isinf(self.costs)
+
+    @property
+    def kappa(self) -> float:
+        """The cost of flipping a label; the unit, if flips differ in cost."""
+        return self.labels.unit
 
     @property
     def flips(self) -> bool:
@@ -92,43 +96,42 @@ class TransportCost:
 class Ball:
     """The Wasserstein ball of a fit in plain numbers.
 
-    ``feature_costs`` is None if every feature costs 1; it may be a cost matrix.
-    ``flip_multiples`` holds the multiples of κ by class.  If κ differs between samples it only says
-    so, and an audit needs the costs of its own samples.  ``groups`` are the columns of categories,
-    including groups that cannot change if every sample has one of their categories.  ``with_none``
+    ``labels`` says what flips cost.  If that differs between samples it only says so, and an audit
+    needs the costs of its own samples.  ``feature_costs`` is None if every feature costs 1; it may
+    be a cost matrix.  ``groups`` are the columns of categories, including groups that cannot change
+    if every sample has one of their categories.  ``with_none``
     marks the groups in which "none of these columns" is a category.  ``positions`` are those of an
     ordered group's levels, None for other groups.  ``lower`` and ``upper`` bound each feature and
     may be infinite.
     """
 
     epsilon: float
-    kappa: float
+    labels: FlipCosts
     norm: str
     feature_costs: FloatArray | None = None
     fit_intercept: bool = True
     groups: tuple[IndexArray, ...] = ()
     lower: FloatArray | None = None
     upper: FloatArray | None = None
-    flip_multiples: FlipMultiples = None
     with_none: BoolArray | None = None
     positions: tuple[FloatArray | None, ...] = ()
+
+    @property
+    def kappa(self) -> float | FloatArray:
+        """κ as a number, or as a matrix with a row for each observed label."""
+        return self.labels.kappa
 
     def label_costs(self, codes: IndexArray, n_classes: int, kappa: Any = None) -> FloatArray:
         """The cost of each label for each sample; pass ``kappa`` if it differs between samples.
 
         ``codes`` are the labels as positions among the classes.
         """
-        if (kappa is None) == isinstance(self.flip_multiples, str):
+        if (kappa is None) == isinstance(self.labels.multiples, str):
             raise ValueError(
                 "pass kappa if, and only if, the model was fitted with one kappa for each sample"
             )
         if kappa is None:
-            each = (
-                self.kappa
-                if self.flip_multiples is None
-                else scaled_costs(self.flip_multiples, self.kappa)
-            )
-            costs = np.broadcast_to(each, (n_classes, n_classes))[codes]
+            costs = self.labels.matrix(n_classes)[codes]
         else:
             found = as_numbers(in_memory(kappa), "kappa")
             if found.shape != codes.shape or not (found >= 0.0).all():

@@ -26,6 +26,7 @@ from ..problem.domains import Declared, check_domains
 from ..problem.label_costs import (
     BY_SAMPLE,
     CostsByShare,
+    FlipCosts,
     StatedKappa,
     as_stated,
     cost_matrix,
@@ -36,7 +37,7 @@ from ..problem.norms import Norm, get_norm
 from ..problem.parameters import check_cost_matrix, check_costs, check_epsilon, check_kappa
 from ..problem.problem import Problem, ground_cost
 from ..problem.result import Result
-from ..problem.transport import Ball, TransportCost
+from ..problem.transport import Ball
 from ..rows.arrays import FloatArray, IndexArray, Matrix
 from ..rows.blocks import Block
 from ..rows.building import checked_rows
@@ -108,7 +109,7 @@ def audit_problem(
     codes, classes = codes_of(linear, y, n_samples)
     rows = checked_rows(matrix, np.ones(n_samples), weights, intercept=True, n_jobs=1)
     rows, cost = ground_cost(
-        rows, transport, measured.costs, np.inf, declared, measured.names,
+        rows, transport, measured.costs, FlipCosts(np.inf), declared, measured.names,
         for_numbers=linear.several,
     )  # fmt: skip
     if measured.matrix is not None:
@@ -130,7 +131,7 @@ def audit_problem(
         )
     before = np.arange(len(classes) - 1)[:, None]
     others = before + (before >= codes)
-    label_costs, stated = _label_costs(kappa, cost, np.asarray(classes), codes, others)
+    label_costs, stated = _label_costs(kappa, np.asarray(classes), codes, others)
     return Adversary(
         problem, coefficients, classes, codes, others, np.ascontiguousarray(scores), label_costs,
         stated, measured, as_given,
@@ -142,7 +143,7 @@ def _scores(block: Block, _: None, coefficients: FloatArray) -> tuple[FloatArray
 
 
 def _label_costs(
-    kappa: Any, cost: TransportCost, classes: NDArray[Any], codes: IndexArray, others: IndexArray
+    kappa: Any, classes: NDArray[Any], codes: IndexArray, others: IndexArray
 ) -> tuple[FloatArray, StatedKappa]:
     """The cost of giving each sample each of the other labels, and κ as a user states it."""
     if isinstance(kappa, CostsByShare):
@@ -158,7 +159,7 @@ def _label_costs(
             )
     else:
         flips = kappa if is_stated_singly(kappa) else cost_matrix(kappa, classes)
-        stated = as_stated(replace(cost, kappa=flips), classes)
+        stated = as_stated(flips, classes)
         flips = flips if is_stated_singly(kappa) else flips[codes, others]
     # A tiny cost for unknown labels, so that the samples stay as they are at ε = 0.
     return np.broadcast_to(np.maximum(flips, 1e-18), others.shape), stated

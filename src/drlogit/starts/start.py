@@ -59,11 +59,12 @@ def start_from(problem: Problem, result: Result) -> Start | None:
     # The optimum is concave in ε with slope λ, which falls no faster than 1/ε; κλ hardly changes
     # with κ as long as labels are what the adversary changes most.
     change = (epsilon - ball.epsilon) ** 2 / min(epsilon, ball.epsilon or epsilon)
-    if ball.kappa != kappa:
-        if not np.isfinite(ball.kappa + kappa):
+    own = ball.labels.unit
+    if own != kappa:
+        if not np.isfinite(own + kappa):
             return Start(model, np.nan, _UNKNOWN)
-        change += epsilon * (kappa / ball.kappa - 1.0) ** 2
-        lam *= ball.kappa / kappa
+        change += epsilon * (kappa / own - 1.0) ** 2
+        lam *= own / kappa
     change *= 0.5 * lam
     return Start(model, lam, error + change, not same and error > change)
 
@@ -78,7 +79,7 @@ def with_lambda(problem: Problem, start: Start) -> Start:
 def is_for(problem: Problem, start: Result) -> bool:
     """Whether a result is one for this radius and flip cost, as far as it says."""
     ball = start.ball
-    return ball is None or (ball.epsilon, ball.kappa) == (problem.epsilon, problem.kappa)
+    return ball is None or (ball.epsilon, ball.labels.unit) == (problem.epsilon, problem.kappa)
 
 
 def dual_point_of(problem: Problem, start: Result) -> State | None:
