@@ -23,19 +23,15 @@ Derivation: docs/algorithm.md, (12).
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import cho_solve
-from scipy.linalg.lapack import dpotrf
 
 from ..rows.arrays import FloatArray
 from ._certificate import IN_NORM, Coordinates
+from .shifted_cholesky import ShiftedCholesky
 
 #: ADMM: penalty relative to the diagonal of H, and its stopping rules.
 _RHO = 0.1
 _MAX_ITER = 500
 _TOLERANCE = 1e-12
-
-#: Shifts of the unit diagonal, so that matrices with duplicate or empty columns can be factored.
-_SHIFTS = (1e-14, 1e-11, 1e-8, 1e-4)
 
 
 def correction(
@@ -58,22 +54,14 @@ def correction(
     diagonal = np.diagonal(matrix)
     rho = _RHO * np.where(diagonal > 0.0, diagonal, 1.0)[inside]
     matrix[inside, inside] += rho
-    # With a unit diagonal one shift suits all columns.
-    diagonal = np.diagonal(matrix)
-    unit = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
-    factor = _factor(unit[:, None] * matrix * unit)
-
-    def shifted(right: FloatArray) -> FloatArray:
-        """Solve with the factored, shifted matrix for ``right`` or for each of its columns."""
-        scale = unit if right.ndim == 1 else unit[:, None]
-        return np.asarray(scale * cho_solve((factor, True), scale * right, check_finite=False))
+    shifted = ShiftedCholesky(matrix.copy())
 
     def solved(right: FloatArray) -> FloatArray:
         """Solve with the matrix itself, by one step of refinement."""
-        first = shifted(right)
-        return first + shifted(right - matrix @ first)
+        first = shifted.solve(right)
+        return first + shifted.solve(right - matrix @ first)
 
-    start, inverse = solved(right), shifted(np.eye(x.size)[:, inside])[inside]
+    start, inverse = solved(right), shifted.solve(np.eye(x.size)[:, inside])[inside]
     if not (np.isfinite(start).all() and np.isfinite(inverse).all()):
         return np.full_like(start, np.inf)  # every s is 0 or 1, so H is zero
     z, y = theta[inside], slope[inside]
@@ -90,14 +78,3 @@ def correction(
             break
     right[inside] += rho * z - y
     return np.asarray(costs * (solved(right) - theta))
-
-
-def _factor(matrix: FloatArray) -> FloatArray:
-    """The lower Cholesky factor with the smallest sufficient shift."""
-    for shift in (*_SHIFTS, 2.0 * len(matrix)):  # the last always suffices
-        shifted = matrix.copy()
-        np.fill_diagonal(shifted, 1.0 + shift)
-        factor, failed = dpotrf(shifted, lower=1, clean=0, overwrite_a=1)
-        if not failed:
-            break
-    return np.asarray(factor)

@@ -18,9 +18,9 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotrs
 
 from ..dual.classes import pairs
+from ..dual.shifted_cholesky import ShiftedCholesky
 from ..rows.arrays import FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
@@ -35,8 +35,6 @@ from .wide import conjugate_gradients
 #: Coefficients of all classes but one up to which a matrix is formed: 512 MB then.  Beyond, the
 #: truncated interior point takes none.
 MOST_COEFFICIENTS = 8000
-
-_SHIFTS = (1e-14, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4)
 
 #: (p, D) of a block's samples, and what each label costs them.
 Curved: TypeAlias = tuple[FloatArray, FloatArray]
@@ -92,20 +90,8 @@ class ClassSystem:
         add_pairs(grams, matrix[:-1, :-1].reshape(K - 1, width, K - 1, width))
         border = self.coupling + self.unit * np.append(np.tile(self.scale, K), self.unit) * column
         matrix[-1] = np.append(border[: len(matrix) - 1], border[-1]) * (not pinned)
-        return self._factorise(matrix)
-
-    def _factorise(self, matrix: FloatArray) -> bool:
-        """At unit diagonal, with the smallest shift that lets a factor exist: the lower half."""
-        diagonal = np.diagonal(matrix)
-        self.diagonal = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
-        matrix *= self.diagonal
-        matrix *= self.diagonal[:, None]
-        for shift in _SHIFTS:
-            np.fill_diagonal(matrix, 1.0 + shift)
-            self.factor, failed = dpotrf(matrix.T, lower=0, clean=0)
-            if not failed:
-                return True
-        return False
+        self.preconditioner = ShiftedCholesky(matrix)
+        return not self.preconditioner.failed
 
     def _rate(self) -> float:
         """The factor of the traces t at which Σ min(1, rate t) rows are as many as needed."""
@@ -121,12 +107,10 @@ class ClassSystem:
         last = self.shape[1]
         right = np.append(rhs[: -1 - last], 0.0 if self.pinned else rhs[-1])
         found = conjugate_gradients(
-            self._product, self._precondition, right, rtol=rtol, max_steps=SETTINGS.class_steps
-        )
+            self._product, self.preconditioner.solve, right, rtol=rtol,
+            max_steps=SETTINGS.class_steps,
+        )  # fmt: skip
         return np.concatenate([found[:-1], np.zeros(last), found[-1:]])
-
-    def _precondition(self, r: FloatArray) -> FloatArray:
-        return np.asarray(self.diagonal * dpotrs(self.factor, self.diagonal * r, lower=0)[0])
 
     def _product(self, v: FloatArray) -> FloatArray:
         """Sample by sample: what is stiff is a small difference, made first."""
