@@ -30,7 +30,7 @@ ROOT = Path(__file__).parent.parent
 SOURCES, COPY = ROOT / "src" / "drlogit", ROOT / "build" / "mutants"
 
 #: Seconds of processor time for the tests of a mutant; one that takes longer is killed.
-SECONDS = 300
+SECONDS = 150
 
 #: The modules that are broken, and the tests that should notice, the fastest first.
 TARGETS = {
