@@ -49,13 +49,17 @@ def case_of(seed):
     if seed < SPARSE:
         return case, build_problem(**case)
     rng = np.random.default_rng(seed)
-    few = rng.standard_normal((40, 5)) * (np.arange(40)[:, None] % 8 == np.arange(5))
+    few = rng.standard_normal((40, 80)) * (np.arange(40)[:, None] % 16 == np.arange(80) % 16)
     case["X"] = np.column_stack([case["X"], few])
-    lower, upper = case["bounds"]
-    case["bounds"] = np.append(lower, np.full(5, -math.inf)), np.append(upper, np.full(5, math.inf))
-    case["feature_costs"] = np.append(case["feature_costs"], rng.uniform(0.5, 2.0, 5))
+    case["bounds"] = [
+        np.append(end, np.full(80, s * math.inf))
+        for end, s in zip(case["bounds"], (-1, 1), strict=True)
+    ]
+    case["feature_costs"] = np.append(case["feature_costs"], rng.uniform(0.5, 2.0, 80))
     case["sample_weight"] = rng.exponential(size=40) * (np.arange(40) % 7 > 0)
-    return case, build_problem(**case | {"X": sp.csr_array(case["X"])})
+    problem = build_problem(**case | {"X": sp.csr_array(case["X"])})
+    assert sp.issparse(problem.rows.blocks[0].X)
+    return case, problem
 
 
 class Pieces:
