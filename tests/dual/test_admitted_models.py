@@ -69,3 +69,15 @@ def test_the_dual_point_of_a_model_has_its_probabilities_and_moves_nothing(seed)
     np.testing.assert_allclose(found.m, w / (1.0 + np.exp(u)), rtol=1e-9)
     assert not found.flipped.any()
     assert not found.items.any()
+
+
+def test_dual_points_of_other_problems_are_not_taken():
+    """Without flips a point with flipped pieces is infeasible."""
+    case = domain_zoo.generated(1) | {"kappa": 0.3, "epsilon": 0.1}
+    problem, fit = build_problem(**case), drlogit.solve(**case)
+    assert fit.dual.moves.flipped.any()
+    (found,) = pieces_of_dual_point(problem, fit.dual)
+    assert found.flipped.sum() == fit.dual.moves.flipped.sum()
+    assert pieces_of_dual_point(build_problem(**case | {"kappa": np.inf}), fit.dual) is None
+    fewer = {name: case[name][1:] for name in "Xy"} | {"sample_weight": None}
+    assert pieces_of_dual_point(build_problem(**case | fewer), fit.dual) is None

@@ -15,7 +15,7 @@ import pytest
 
 import class_zoo
 import domain_zoo
-from drlogit.engine._sums import CURVATURE, NEW_PIECES, SLOPE
+from drlogit.engine._sums import CURVATURE, NEW_PIECES, PROOF_ENTROPY, SLOPE
 from drlogit.engine.classes import ClassSamples, ClassScaling
 from drlogit.engine.pair import LossSamples, PairSamples, Scaling
 from drlogit.engine.tables import PieceSamples, TableLayout
@@ -182,3 +182,15 @@ def test_slope_and_curvature_are_those_of_the_loss(iterate):
         first.append(abs((ahead - behind) / (2.0 * h) - slope))
     assert quadratic(first, abs(slope) + 1e-3), first
     assert (ahead + behind) / h**2 == pytest.approx(curvature, rel=1e-3)
+
+
+@pytest.mark.parametrize("iterate", ["pair-l2-inf", "pieces-3", "classes-2"], indirect=True)
+def test_the_best_bound_is_kept(iterate):
+    newton = iterate.newton
+    iterate.at(0.0)
+    _, sums = iterate.samples.certify(iterate.state, None, np.zeros(newton.size))
+    sums[: newton.size] = 0.0  # nothing is charged or used
+    for entropy, best in ((0.2, 0.2), (0.3, 0.3), (0.1, 0.3)):
+        sums[newton.size + PROOF_ENTROPY] = entropy
+        assert newton.prove(sums) == pytest.approx(entropy)
+        assert newton.dual == pytest.approx(best)

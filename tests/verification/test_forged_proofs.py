@@ -7,6 +7,7 @@ import math
 import os
 import zipfile
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import mpmath as mp
@@ -18,8 +19,11 @@ from benchmarks.fuzz_files import awkward
 
 import drlogit
 from drlogit.problem.dual_point import DualPoint, Moves
+from drlogit.problem.parameters import FAR
 from drlogit.problem.proof import Proof
-from drlogit.verification.rounding import exact_sum
+from drlogit.problem.transport import Ball
+from drlogit.verification.rounding import Enclosed, exact_sum
+from drlogit.verification.samples import samples_of
 
 INF = math.inf
 
@@ -114,6 +118,26 @@ def test_every_part_of_the_class_is_checked(kind: str, several: bool) -> None:
     # As numbers, levels are penalised, and no penalised coefficient is restricted.
     restricted = kind != "level" or not several
     assert (drlogit.verify(moved, X, y).lower == 0.0) == restricted
+
+
+def test_a_column_with_zeros_has_a_deviation_that_its_mean_bounds() -> None:
+    """The one zero has almost no weight, so that the weighted deviation is below rounding."""
+    X, weights = np.array([[1e9], [1e9], [0.0]]), np.array([0.5, 0.5, 1e-30])
+    ball = Ball(0.1, 1.0, "l1", feature_costs=np.array([INF]))
+    samples = samples_of(X, np.ones(3), weights, ball, np.ones((3, 2)))
+    mean, spread = samples.moments
+    assert mean + samples.shift == pytest.approx([1e9])
+    assert spread == pytest.approx([1e9 / FAR])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_differences_are_enclosed(seed: int) -> None:
+    """Nearly all of ``x - f y`` cancels, and what is left is rounding."""
+    rng = np.random.default_rng(seed)
+    f, y = rng.standard_normal(2) * 10.0 ** rng.integers(0, 12, 2)
+    found = Enclosed(np.array(f * y), np.array(0.0)).minus(f, Enclosed(np.array(y), np.array(0.0)))
+    exact = Fraction(f * y) - Fraction(f) * Fraction(y)
+    assert abs(Fraction(float(found.value)) - exact) <= Fraction(float(found.error))
 
 
 def test_what_overflows_proves_nothing() -> None:

@@ -130,12 +130,13 @@ class SamplesInBall:
 
     def _means(self, shift: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
         """Means and mean squares of shifted columns, and which of the columns have zeros."""
-        mean, squares, zeros = np.zeros((3, self.costs.size))
+        mean, squares = np.zeros((2, self.costs.size))
+        zeros = np.zeros(mean.size, dtype=bool)
         for rows, part in self.parts():
             Z, w = part - shift if shift.any() else part, self.weights[rows]
             mean, squares = mean + w @ Z, squares + w @ Z**2
-            zeros += 1.0 if sp.issparse(part) else (part == 0.0).any(axis=0)
-        return mean, squares, zeros > 0.0
+            zeros |= sp.issparse(part) or (part == 0.0).any(axis=0)
+        return mean, squares, zeros
 
     @cached_property
     def moments(self) -> tuple[FloatArray, FloatArray]:
