@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-N, EPSILON, KAPPA, COST, THRESHOLD = 100, 0.004, 0.7, 0.5, 0.03
+N, EPSILON, KAPPA, COST, THRESHOLD = 200, 0.004, 0.7, 0.5, 0.03
 
 #: Columns: two numbers without bounds, then the levels a to d.  As no row has d, a column of the
 #: array stands for it, but none of the table.
@@ -92,11 +92,11 @@ def test_both_bounds_enclose_the_optimum_of_a_conic_solver(found, kind, n_levels
     for moved, label, paid in places(X, y):
         rules.append(cp.logistic(-cp.multiply(label, moved @ beta + b)) - lam * paid <= worst)
     problem = cp.Problem(cp.Minimize(EPSILON * lam + cp.sum(worst) / N), rules)
-    optimum = problem.solve(solver="CLARABEL")
+    optimum = problem.solve(solver="CLARABEL", tol_gap_abs=1e-7, tol_gap_rel=1e-7, tol_feas=1e-7)
     objective, dual, lower, upper, reason = found[kind]
     assert objective == pytest.approx(optimum, abs=2e-6)
-    assert max(dual, lower) <= optimum + 1e-7
-    assert upper >= optimum - 1e-7
+    assert max(dual, lower) <= optimum + 1e-6
+    assert upper >= optimum - 1e-6
     assert upper - lower <= 2e-6
     assert reason.startswith("no linear model can promise less than")
 
