@@ -72,20 +72,6 @@ class Decisions:
                 found.append(Breakpoints.of_hulls(costs, gains, some, 1 + pays))
         return Hulls(start, Breakpoints.joined(found), begins=begins)
 
-    def best_options(self, table: FloatArray, price: float) -> IndexArray:
-        """The option ``k·D + d`` that gains most at a positive price, for each sample."""
-        best = self._state.copy()
-        for first in range(0, best.size, _LOT):
-            lot = slice(first, first + _LOT)
-            most, chosen = table.ravel()[best[lot]], best[lot]
-            for option, value in enumerate(table.ravel().tolist()):
-                k, d = divmod(option, self.n_decisions)
-                net = value - price * (self.label_costs[k, lot] + self.reach[d, lot])
-                better = net > most
-                np.copyto(most, net, where=better)
-                chosen[better] = option
-        return best
-
     def cost_to_enter(self, options: BoolArray) -> float:
         """The cost of bringing every sample to the cheapest of these options."""
         cheapest = np.full(self.label.size, np.inf)
@@ -93,12 +79,6 @@ class Decisions:
             np.minimum(cheapest, self.label_costs[k] + self.reach[d], out=cheapest)
         some = self.weights > 0.0
         return float(self.weights[some] @ cheapest[some])
-
-    def total_cost(self, options: IndexArray, weights: FloatArray) -> float:
-        """The cost of bringing samples of these weights to these options."""
-        moved = np.flatnonzero((options != self._state) & (weights > 0.0))
-        k, d = np.divmod(options[moved], self.n_decisions)
-        return float(weights[moved] @ (self.label_costs[k, moved] + self.reach[d, moved]))
 
     def _changes(self, table: FloatArray) -> Iterator[tuple[float, IndexArray, IndexArray]]:
         """For each label and decision: the value, the options of larger value, and the samples."""

@@ -21,7 +21,7 @@ from functools import cached_property
 import numpy as np
 from scipy.special import expit
 
-from ..rows.arrays import FloatArray, IndexArray
+from ..rows.arrays import FloatArray
 from ..rows.threads import one_blas_thread
 from .adversary import Adversary
 from .breakpoints import Hulls
@@ -29,9 +29,6 @@ from .decisions import Decisions
 from .metrics import Metric
 from .ratios import Ratio, largest_gap
 from .smooth_metrics import Smooth, smooth
-
-#: With more samples than this, those that stay where they are are found first and set aside.
-_ALL_AT_ONCE = 50_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,13 +106,9 @@ class Extremes:
             value = min(max(value, float(metric.table.min())), float(metric.table.max()))
         return value
 
-    def price(self, sign: float, epsilon: float) -> float:
-        """The price γ of a mean at a radius: the gain per cost at the end of the budget."""
-        return self.price_of(self.part(sign), self.audit.weights, epsilon)
-
     @staticmethod
     def price_of(part: Hulls | Smooth, weights: FloatArray, epsilon: float) -> float:
-        """The same for given options of the adversary, and other weights."""
+        """The price γ of a mean at a radius: the gain per cost at the end of the budget."""
         if isinstance(part, Smooth):
             return _least_dual(part, weights, epsilon)[1]
         return max(part.edges.price(weights, epsilon), part.slope)
@@ -190,32 +183,12 @@ def _sums(part: Hulls | Smooth, weights: FloatArray, price: float) -> tuple[floa
     return float(weights[some] @ most[some]), float(weights[some] @ cost[some])
 
 
-def _few(weights: FloatArray) -> tuple[IndexArray, FloatArray]:
-    """A part of the samples that gives a rough answer, and their weights."""
-    some = np.flatnonzero(weights > 0.0)
-    some = some[:: max(some.size // 20_000, 1)]
-    return some, weights[some] * float(weights.sum() / weights[some].sum())
-
-
 def _least_dual(part: Smooth, weights: FloatArray, epsilon: float) -> tuple[float, float]:
     """The largest mean of a smooth function, and the price γ there."""
     if epsilon == 0.0:
         own = part.label_costs.argmin(axis=0)
         return float(weights @ part.values[own, np.arange(weights.size)]), 1e300
-    floor = staying = 0.0
-    if weights.size > _ALL_AT_ONCE:
-        # Samples that stay at some price also stay at every higher price.
-        few, w = _few(weights)
-        floor = 0.7 * least_dual(lambda price: _sums(part.some(few), w, price), epsilon)[1]
-        most, cost = part.at_price(floor)
-        while float(weights @ cost) < epsilon:
-            floor *= 0.5
-            most, cost = part.at_price(floor)
-        moving = np.flatnonzero((cost > 0.0) & (weights > 0.0))
-        staying = float(weights @ most) - float(weights[moving] @ most[moving])
-        part, weights = part.some(moving), weights[moving]
-    value, price = least_dual(lambda price: _sums(part, weights, price), epsilon, floor)
-    return staying + value, price
+    return least_dual(lambda price: _sums(part, weights, price), epsilon)
 
 
 def least_dual(
@@ -244,8 +217,10 @@ def least_dual(
         least, best = f + g * (price - a), min(f, h)
         if best - least <= 1e-15 * (1.0 + abs(best)) or not a < price < b:
             break
-        if step % 3 == 2 and b > 2.0 * a:
-            price = math.sqrt(a * b)
+        # The meeting point is exact where R has corners; where R is smooth, the zero of the secant
+        # of the slopes is far closer.
+        if step % 3:
+            price = math.sqrt(a * b) if b > 2.0 * a else a - g * (b - a) / (k - g)
         new = tangent(price)
         left, right = (new, right) if new[2] < 0.0 else (left, new)
     return best, left[0] if f < h else right[0]

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit, log_expit
 
-from ..rows.arrays import FloatArray, IndexArray
+from ..rows.arrays import FloatArray
 from .adversary import Adversary
 
 
@@ -33,8 +33,7 @@ class Smooth(NamedTuple):
     Arrays that depend on labels and samples have a row for each label.
     """
 
-    signs: tuple[float, float]  # by label: u is the score times that
-    u: FloatArray
+    u: FloatArray  # the score or minus the score
     values: FloatArray  # of the samples where they are
     offsets: tuple[float, float]  # by label
     label_costs: FloatArray
@@ -43,26 +42,12 @@ class Smooth(NamedTuple):
     target: Callable[[float], float]  # T as a function of γ/ρ
     steepest: float  # the largest slope of ψ
 
-    def some(self, samples: IndexArray) -> Smooth:
-        """The same for some samples."""
-        return self._replace(
-            u=self.u[:, samples],
-            values=self.values[:, samples],
-            label_costs=self.label_costs[:, samples],
-        )
-
     def at_price(self, price: float) -> tuple[FloatArray, FloatArray]:
         """The value of each sample to the adversary at a price, and the cost of reaching it."""
-        return self.choices(price)[:2]
-
-    def choices(self, price: float) -> tuple[FloatArray, FloatArray, IndexArray]:
-        """The same, with the label that the adversary gives to each sample."""
         slope = price / self.rate if self.rate > 0.0 else math.inf
         most, cost = np.full((2, self.u.shape[1]), -np.inf)
-        label = np.zeros(self.u.shape[1], dtype=np.intp)
-        for k, (u, value, offset, paid) in enumerate(
-            zip(self.u, self.values, self.offsets, self.label_costs, strict=True)
-        ):
+        labels = zip(self.u, self.values, self.offsets, self.label_costs, strict=True)
+        for u, value, offset, paid in labels:
             total, spent = value - price * paid, paid
             if slope < self.steepest:
                 target = self.target(slope)
@@ -75,8 +60,7 @@ class Smooth(NamedTuple):
             better = total > most
             np.copyto(most, total, where=better)
             np.copyto(cost, spent, where=better)
-            label[better] = k
-        return most, cost, label
+        return most, cost
 
 
 def smooth(audit: Adversary, name: str, sign: float) -> Smooth:
@@ -96,7 +80,7 @@ def smooth(audit: Adversary, name: str, sign: float) -> Smooth:
     u = np.outer(signs, audit.scores[1])
     values = function(u) + np.array(offsets)[:, None]
     costs = audit.decisions().label_costs
-    return Smooth(signs, u, values, offsets, costs, audit.sensitivity, function, target, steepest)
+    return Smooth(u, values, offsets, costs, audit.sensitivity, function, target, steepest)
 
 
 def _for_log_loss(slope: float) -> float:

@@ -12,8 +12,8 @@ per unit of cost as less mass moves further.  The supremum
 is :func:`drlogit.worst_case_loss`; :func:`worst_case_distribution` returns a distribution in the
 ball that comes as close to it as asked, with no move longer than that takes.
 
-The worst case of other metrics is attained: atoms lie on a threshold, where either decision is a
-limit, or at the point T of a smooth function (:mod:`.smooth_metrics`).
+The worst case of a metric of decisions is attained: atoms lie on a threshold, where either decision
+is a limit.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ from .adversary import Adversary
 from .audit_problem import BallOptions, audit_problem
 from .extremes import Extremes
 from .metrics import metric_of
-from .smooth_metrics import smooth
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -152,8 +151,7 @@ def worst_case_distribution(
     model, X, y, epsilon, kappa, **ball
         As in :func:`drlogit.worst_case_loss`.
     metric, threshold
-        The metric, as in :func:`drlogit.worst_case`; other metrics than the log-loss are for two
-        classes, and Brier score and calibration for features without categories and bounds.
+        The log-loss or, with two classes, a metric of decisions, as in :func:`drlogit.worst_case`.
     tol : float
         How close to the supremum of the log-loss, in nats, positive.
 
@@ -178,12 +176,12 @@ def worst_case_distribution(
     asked = Extremes(audit, metric_of(audit, metric, threshold))
     if asked.metric.name == "log_loss":
         return _of_log_loss(audit, float(tol))
-    if len(audit.classes) > 2:
+    if len(audit.classes) > 2 or asked.metric.table is None:
         raise ValueError(
-            f"the worst-case distribution of {asked.metric} needs a model of two classes, got "
-            f"{len(audit.classes)}: use the log-loss, or one class against the rest"
+            f"there is no worst-case distribution of {asked.metric} for {len(audit.classes)} "
+            "classes: use the log-loss, or a metric of decisions of two classes"
         )
-    return _of_smooth(asked) if asked.metric.table is None else _of_decisions(asked)
+    return _of_decisions(asked)
 
 
 def _of_decisions(asked: Extremes) -> WorstCaseDistribution:
@@ -213,38 +211,6 @@ def _of_decisions(asked: Extremes) -> WorstCaseDistribution:
         below = float(mass @ metric.below.ravel()[option])
         value = value / below if below > 0.0 else supremum
     return _atoms(audit, index, mass, label, distance, -signs * far, value, supremum, changes)
-
-
-def _of_smooth(asked: Extremes) -> WorstCaseDistribution:
-    """Atoms where samples are and where they move to, with either label.
-
-    Between two prices next to each other the budget is spent: the atoms of both are mixed.
-    """
-    if asked.audit.domain_moves is not None:
-        raise ValueError(
-            f"the worst-case distribution of the {asked.metric.name} takes no categories or "
-            "bounds: pass categories=[]"
-        )
-    audit, epsilon, w = asked.audit, asked.audit.problem.epsilon, asked.audit.weights
-    low, high = (asked.end(side, epsilon) for side in (-1.0, 1.0))
-    sign = -1.0 if asked.metric.name == "calibration" and -low > high else 1.0
-    part, price = smooth(audit, asked.metric.name, sign), asked.price(sign, epsilon)
-    paid, labels = zip(*(part.choices(price * (1.0 + e))[1:] for e in (1e-9, -1e-9)), strict=True)
-    less, more = (float(w @ cost) for cost in paid)
-    budget = _spendable(epsilon, 4 * w.size)
-    share = min(max((budget - less) / (more - less), 0.0), 1.0) if more > less else 0.0
-    mass = np.concatenate([w * (1.0 - share), w * share])
-    index, label, cost = np.tile(np.arange(w.size), 2), np.concatenate(labels), np.concatenate(paid)
-    kept = np.flatnonzero(mass > 0.0)
-    kept = kept[np.argsort(index[kept], kind="stable")]
-    index, label, mass = index[kept], label[kept], mass[kept]
-    flips = np.where(label == audit.codes[index], 0.0, part.label_costs[label, index])
-    distance = np.maximum(cost[kept] - flips, 0.0)
-    moved = part.u[label, index] + part.rate * distance
-    values = part.function(moved) + np.array(part.offsets)[label]
-    shift = np.array(part.signs)[label] * distance
-    value = sign * float(mass @ values)
-    return _atoms(audit, index, mass, label, distance, shift, value, high if sign > 0.0 else low)
 
 
 def _atoms(
