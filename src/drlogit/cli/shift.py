@@ -32,8 +32,6 @@ def add_options(parser: ArgumentParser) -> None:
     add("-o --output FILE", "web page to write (.html)")
     add = options.add_ball_options(parser, "shift")
     add("--unlabelled", "the new rows have no labels, or ignore them")
-    add("--changed SHARE", "without labels: the share of labels that may have changed",
-        type=float, default=0.05)  # fmt: skip
     options.add_sample_options(parser)
 
 
@@ -45,7 +43,7 @@ def run(arguments: Namespace, console: Console) -> int:
     found = shift(
         asked.model, asked.samples.X, asked.labels, new.samples.X,
         None if arguments.unlabelled else new.labels, epsilon=arguments.epsilon,
-        kappa=asked.kappa(arguments.kappa), changed=arguments.changed,
+        kappa=asked.kappa(arguments.kappa),
     )  # fmt: skip
     if arguments.output is not None:
         old, late = (Path(each.samples.source).name for each in (asked, new))

@@ -60,11 +60,9 @@ class Shift:
     from_rows, from_answers : float or None
         The parts of ``loss_new - loss_ref`` that are due to another distribution of the scores, and
         to other labels at equal scores.
-    expected_loss, loss_limit : float or None
+    expected_loss : float or None
         Without labels of the new rows: their loss if labels at equal scores are as in the
-        reference, and if in addition a share ``changed`` of the labels flips in the worst places.
-    changed : float
-        That share.
+        reference, ``loss_ref + from_rows``.
     features : pandas.DataFrame
         A row for each feature, those that moved furthest first: ``moved`` is the distance between
         its two distributions in its own units (for a category the share of rows that must change),
@@ -107,12 +105,14 @@ class Shift:
     error_new: float | None = None
     from_answers: float | None = None
     expected_loss: float | None = None
-    loss_limit: float | None = None
-    changed: float = 0.0
     allowed: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return "\n".join([*self._losses(), *self._columns(), *self._population()])
+        population = (
+            f"Permutation test that both samples come from one population: p = {self.p_value:.3f}. "
+            "A small p means that the samples differ, not that the model does worse."
+        )
+        return "\n".join([*self._losses(), *self._columns(), population])
 
     def _losses(self) -> list[str]:
         if self.loss_new is None:
@@ -142,19 +142,12 @@ class Shift:
         return lines
 
     def _without_labels(self) -> list[str]:
-        if self.expected_loss is None:
-            expected = "No loss can be estimated: no reference row has scores like the new rows."
-        else:
+        expected = "No loss can be estimated: no reference row has scores like the new rows."
+        if self.expected_loss is not None:
             expected = (
                 f"On {self.n_new} new rows without labels it is about {self.expected_loss:.4f} if "
-                "the labels at equal scores have not changed"
+                "the labels at equal scores have not changed."
             )
-            if self.loss_limit is not None:
-                expected += (
-                    f", and at most {self.loss_limit:.4f} if {self.changed:.0%} of the labels "
-                    "changed in the worst places"
-                )
-            expected += "."
         return [
             f"Log-loss {self.loss_ref:.4f} on {self.n_ref} reference rows. {expected}",
             "Rows without labels cannot show whether labels changed at equal scores, which is the "
@@ -176,12 +169,6 @@ class Shift:
             )
         return lines
 
-    def _population(self) -> list[str]:
-        return [
-            f"Permutation test that both samples come from one population: p = {self.p_value:.3f}. "
-            "A small p means that the samples differ, not that the model does worse."
-        ]
-
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain numbers, strings and lists, for JSON."""
         kept = ("features", "scores", "curve")
@@ -199,7 +186,6 @@ def shift(
     *,
     epsilon: float | None = None,
     kappa: Any = None,
-    changed: float = 0.05,
     random_state: int = 0,
     **ball: Unpack[BallOptions],
 ) -> Shift:
@@ -218,8 +204,6 @@ def shift(
         the model's fit.
     kappa : optional
         The cost of a flipped label; by default that of the model's fit.
-    changed : float
-        The share of changed labels that ``loss_limit`` assumes; used without ``y_new``.
     random_state : int
         Seed of the permutation test.
     **ball
@@ -248,8 +232,6 @@ def shift(
     >>> bool(found.multiple > 1.0)
     True
     """
-    if not 0.0 <= changed <= 1.0:
-        raise ValueError(f"changed must be a share between 0 and 1, got {changed!r}")
     fit = own_fit(model)
     if epsilon is None and fit is not None:
         epsilon = fit.epsilon_
@@ -264,9 +246,8 @@ def shift(
     weights, beyond = score_weights(*own)
     weighted = None if weights is None else float(weights @ reference.losses)
     loss = float(reference.weights @ reference.losses)
-    if y_new is None:
-        found = _without_labels(reference, scores, weighted, changed)
-    else:
+    found: dict[str, Any] = {"expected_loss": weighted}
+    if y_new is not None:
         codes = codes_as(reference, y_new, scores.shape[1])
         losses = losses_of(scores, codes)
         found = _with_labels(reference, scores, codes, losses, weighted, declared)
@@ -310,31 +291,6 @@ def _with_labels(
         "from_answers": None if weighted is None else loss - weighted,
         "allowed": tuple(allowed_at(reference, np.array([radius]))[0]) if some else (),
     }
-
-
-def _without_labels(
-    reference: Adversary, scores: FloatArray, weighted: float | None, changed: float
-) -> dict[str, Any]:
-    """The loss to expect if answers at equal scores stayed, and if a share of them changed.
-
-    With two classes the reference's calibration P(y | score) tells how often each row has its
-    likelier label.  Turning such an answer adds ``|score|`` to the loss, so the worst share of
-    changed answers is a knapsack: the largest ``|score|`` first.
-    """
-    if len(reference.classes) > 2:
-        return {"expected_loss": weighted, "changed": changed}
-    from sklearn.isotonic import IsotonicRegression
-
-    score = scores[1]
-    least = 0.5 / reference.codes.size  # no share is 0 or 1 for certain
-    known = IsotonicRegression(y_min=least, y_max=1.0 - least, out_of_bounds="clip")
-    share = known.fit(reference.scores[1], reference.codes).predict(score)
-    expected = float(np.mean(np.logaddexp(0.0, score) - share * score))
-    mass = np.where(score > 0.0, share, 1.0 - share) / score.size
-    order = np.argsort(-np.abs(score), kind="stable")
-    taken = np.diff(np.minimum(np.cumsum(mass[order]), changed), prepend=0.0)
-    limit = expected + float(taken @ np.abs(score)[order])
-    return {"expected_loss": expected, "loss_limit": limit, "changed": changed}
 
 
 def scored_rows(
