@@ -357,9 +357,10 @@ def _pair(
         found = drlogit.shift(one, A, ref["y"], B, new["y"], epsilon=0.1)
         worst = drlogit.worst_case_loss(one, A, ref["y"], epsilon=found.epsilon, kappa=one.kappa_)
         W = _transport(one, A, B, ref["y"].to_numpy(), new["y"].to_numpy())
+        labels = one.kappa_ * abs(ref["y"].mean() - new["y"].mean())
         yield {
             "table": name, "here": here, "there": there, "model": kind, "W": W,
-            "epsilon": found.epsilon, "distance": found.distance,
+            "epsilon": found.epsilon, "distance": found.features["cost"].sum() + labels,
             "off": abs(worst - found.loss_new) if found.epsilon > 0.0 else 0.0,
         }  # fmt: skip
 

@@ -60,7 +60,7 @@ def test_covering_radius_is_exact_and_below_the_transport_distance(norm, kappa):
         flips = np.array([by_label[label] for label in a])[:, None] * (a[:, None] != b)
         W = transport(NORM[norm](costs * (A[:, None] - B)) + flips)
         assert found.epsilon <= W + 1e-9
-        assert 0.3 * W < found.distance <= W + 1e-9
+        assert 0.1 * W < NORM[norm](found.features["cost"].to_numpy()) <= W + 1e-9
 
 
 def test_categories_count_by_the_share_of_rows_that_must_change():
@@ -81,7 +81,7 @@ def test_categories_count_by_the_share_of_rows_that_must_change():
     d = costs[0] * np.abs(A["age"].to_numpy()[:, None] - B["age"].to_numpy())
     d = d + costs[1] * (A["job"].to_numpy()[:, None] != B["job"].to_numpy())
     W = transport(d + model.kappa_ * (a[:, None] != b))
-    assert 0.5 * W < found.distance <= W + 1e-9
+    assert 0.3 * W < found.features["cost"].sum() <= W + 1e-9
     moved = found.features.set_index("feature")
     shares = [frame["job"].value_counts(normalize=True) for frame in (A, B)]
     change = shares[0].subtract(shares[1], fill_value=0.0)
@@ -90,11 +90,11 @@ def test_categories_count_by_the_share_of_rows_that_must_change():
     assert moved.loc["job", "multiple"] == pytest.approx(moved.loc["job", "cost"] / model.epsilon_)
 
 
-def test_a_column_that_was_declared_exact_makes_the_distance_infinite():
+def test_a_move_of_a_column_that_was_declared_exact_costs_infinitely_much():
     (A, a), (B, b) = made(0), made(1, moved=0.5)
     model = drlogit.DRLogisticRegression(0.1, 1.0, feature_costs=[1.0, 1.0, np.inf]).fit(A, a)
     found = drlogit.shift(model, A, a, B, b)
-    assert found.distance == math.inf
+    assert found.features["cost"][0] == math.inf
     assert found.features["feature"][0] == "x2"
     assert "x2 (declared exact)" in str(found)
 

@@ -45,7 +45,7 @@ units (for a category, the share of rows in which it must change), and what that
 <h2>What it does not say</h2>
 <ul>
 <li>The covering radius is a lower bound on the transport distance between the two samples, not an
-estimate of it. The columns give another lower bound, {distance}.</li>
+estimate of it.</li>
 <li>It depends on the model: if its loss did not rise, the covering radius is zero.</li>
 <li>It says nothing about the next shift.</li>
 </ul>
@@ -64,7 +64,6 @@ def shift_page(found: Shift, title: str | None = None, subtitle: str = "") -> st
         words=_words(str(found)),
         figures=_figures(found),
         table=_table(found),
-        distance=f"{found.distance:.3g}" if math.isfinite(found.distance) else "infinite",
     )
 
 

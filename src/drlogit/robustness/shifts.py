@@ -35,7 +35,7 @@ from .feature_risk import allowed_at
 from .linear_model import LinearModel, codes_of
 from .measured_model import measure, own_fit
 from .misclassification import worst_error
-from .two_samples import least_distance, moved_columns, p_value, score_weights
+from .two_samples import moved_columns, p_value, score_weights
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -67,8 +67,6 @@ class Shift:
         A row for each feature, those that moved furthest first: ``moved`` is the distance between
         its two distributions in its own units (for a category the share of rows that must change),
         ``cost`` what that costs, ``multiple`` the cost in declared radii.
-    distance : float
-        A lower bound on the transport distance between the two samples, from all columns.
     beyond : float
         Share of new rows whose scores lie where there is no reference row.
     p_value : float
@@ -91,7 +89,6 @@ class Shift:
     declared: float | None
     from_rows: float | None
     features: Any
-    distance: float
     beyond: float
     p_value: float
     n_ref: int
@@ -241,7 +238,7 @@ def shift(
     space, categories = ball.get("space", "fitted"), ball.get("categories")
     old, (new, scores) = reference.measured.X, scored_rows(model, X_new, space, categories)
     declared = epsilon or None
-    codes, losses = None, None
+    losses = None
     own = one_score(reference.scores), one_score(scores)
     weights, beyond = score_weights(*own)
     weighted = None if weights is None else float(weights @ reference.losses)
@@ -251,15 +248,13 @@ def shift(
         codes = codes_as(reference, y_new, scores.shape[1])
         losses = losses_of(scores, codes)
         found = _with_labels(reference, scores, codes, losses, weighted, declared)
-    moved = moved_columns(reference, old, new, declared)
     both = None if losses is None else (reference.losses, losses)
     return Shift(
         loss_ref=loss,
         error_ref=float(reference.weights @ reference.wrong),
         declared=declared,
         from_rows=None if weighted is None else weighted - loss,
-        features=moved,
-        distance=least_distance(reference, moved, codes),
+        features=moved_columns(reference, old, new, declared),
         beyond=beyond,
         p_value=p_value(reference, old, new, both, random_state),
         n_ref=reference.codes.size,

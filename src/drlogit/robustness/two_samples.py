@@ -1,12 +1,8 @@
 """The distance between two samples: by column, by score, and a test of whether it is chance.
 
-For every coupling of reference and new rows, Jensen's inequality bounds the transport distance from
-below by what each column must move on its own,
-
-    W  ≥  ‖(c_j W₁ⱼ)_j‖  +  Σ_g c_g TV_g  +  labels,
-
-where ``W₁ⱼ`` is the distance between the two distributions of column j, and ``TV_g`` the share of
-rows in which category g must change.  Columns with bounds add ``c_j W₁ⱼ`` each.
+Column j must move by the distance ``W₁ⱼ`` between its two distributions, category g must change in
+a share ``TV_g`` of the rows.  By Jensen's inequality, ``‖(c_j W₁ⱼ)_j‖ + Σ_g c_g TV_g`` is a lower
+bound on the transport distance between the two samples.
 """
 
 from __future__ import annotations
@@ -19,7 +15,7 @@ import scipy.sparse as sp
 from scipy.stats import wasserstein_distance
 
 from ..problem.domains import least_move
-from ..rows.arrays import FloatArray, IndexArray, Matrix
+from ..rows.arrays import FloatArray, Matrix
 from .adversary import Adversary
 from .features import Feature
 
@@ -78,40 +74,6 @@ def _distance(feature: Feature, old: Matrix, new: Matrix) -> float:
 def _dense(matrix: Matrix, columns: Any) -> FloatArray:
     some = matrix[:, columns]
     return np.asarray(some.toarray() if sp.issparse(some) else some, dtype=np.float64)
-
-
-def least_distance(audit: Adversary, moved: Any, new_codes: IndexArray | None) -> float:
-    """The lower bound on the transport distance that the columns and the labels give."""
-    domains, ground = audit.problem.domains, audit.problem.cost
-    apart = set() if domains is None else set(domains.columns.tolist())
-    cost = dict(zip(moved["feature"], moved["cost"], strict=True))
-    together, alone = [0.0], 0.0
-    for feature in audit.features:
-        if feature.levels is not None or int(feature.columns[0]) in apart:
-            alone += cost[feature.name]
-        else:
-            together.append(cost[feature.name])
-    found = ground.norm.value(np.array(together)) + alone
-    if ground.matrix is not None:
-        # Other columns may move along with one and make its move cheaper: each by itself.
-        rates = zip(np.eye(ground.costs.size), audit.measured.costs, strict=False)
-        along = {f.name: int(f.columns[0]) for f in audit.features}
-        least = [1.0 / (ground.dual_norm(unit) * alone_cost) for unit, alone_cost in rates]
-        found = max((cost[name] * least[j] for name, j in along.items()), default=0.0)
-    return found if new_codes is None else found + _label_distance(audit, new_codes)
-
-
-def _label_distance(audit: Adversary, new_codes: IndexArray) -> float:
-    """The least cost of giving the labels their new shares."""
-    size = len(audit.classes)
-    before = np.bincount(audit.codes, audit.weights, minlength=size)
-    after = np.bincount(new_codes, minlength=size) / new_codes.size
-    total = 0.0
-    for k in np.flatnonzero(after - before > 1e-12):
-        rows = np.flatnonzero((audit.codes != k) & (audit.weights > 0.0))
-        paid = audit.costs_of_labels(rows, np.full(rows.size, k))
-        total += float((after - before)[k] * paid.min(initial=math.inf))
-    return total
 
 
 def p_value(
