@@ -29,14 +29,19 @@ if TYPE_CHECKING:
     from .problem.result import Result, Status, Trace
     from .report.audits import Audit, audit
     from .robustness.bootstrap import Bootstrap, bootstrap
-    from .robustness.breaking_point import BreakingPoint, breaking_point
-    from .robustness.guarantees import Guarantee, guarantee
-    from .robustness.metric_promises import MetricPromise
+    from .robustness.guarantees import guarantee
     from .robustness.misclassification import MisclassificationBounds, misclassification_bounds
     from .robustness.parts import PartsPromise, RadiusFromParts, radius_from_parts
+    from .robustness.promises import Guarantee, MetricPromise
     from .robustness.shifts import Shift, shift
     from .robustness.thresholds import ThresholdChoice, choose_threshold
-    from .robustness.worst_case import WorstCase, worst_case, worst_case_loss
+    from .robustness.worst_case import (
+        BreakingPoint,
+        WorstCase,
+        breaking_point,
+        worst_case,
+        worst_case_loss,
+    )
     from .robustness.worst_distribution import WorstCaseDistribution, worst_case_distribution
     from .verification.verifying import Verification, verify
 
@@ -106,14 +111,13 @@ _HOMES = {
     "problem.result": "Result Status Trace",
     "report.audits": "Audit audit",
     "robustness.bootstrap": "Bootstrap bootstrap",
-    "robustness.guarantees": "Guarantee guarantee",
+    "robustness.guarantees": "guarantee",
     "robustness.misclassification": "MisclassificationBounds misclassification_bounds",
     "robustness.parts": "PartsPromise RadiusFromParts radius_from_parts",
     "robustness.shifts": "Shift shift",
-    "robustness.metric_promises": "MetricPromise",
+    "robustness.promises": "Guarantee MetricPromise",
     "robustness.thresholds": "ThresholdChoice choose_threshold",
-    "robustness.breaking_point": "BreakingPoint breaking_point",
-    "robustness.worst_case": "WorstCase worst_case worst_case_loss",
+    "robustness.worst_case": "BreakingPoint WorstCase breaking_point worst_case worst_case_loss",
     "robustness.worst_distribution": "WorstCaseDistribution worst_case_distribution",
     "verification.verifying": "Verification verify",
 }

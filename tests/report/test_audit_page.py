@@ -169,15 +169,6 @@ def test_one_ball_for_models_that_were_fitted_in_others():
     other = drlogit.DRLogisticRegression(0.1, 3.0, feature_costs="std").fit(FRAME, Y)
     assert audit({"other": other, "cheap": cheap}, FRAME, Y, epsilons=[0.1]).kappa == 3.0
 
-    own = audit({"dear": dear, "cheap": cheap}, FRAME, Y, epsilons=[0.1], balls="own")
-    assert own["cheap"].rows[0].worst_case_loss == pytest.approx(cheap.worst_case_loss_[0])
-    assert own.data["ball"] == ""  # which is what models are ranked by
-    assert len(own.data["allowed"]) == 2
-    assert "so the models are not ranked" in own.to_html().split('id="worst"')[0]
-    assert "each model has its own ball" in str(own)
-    with pytest.raises(ValueError, match="balls must be 'common' or 'own', got 'both'"):
-        audit(dear, FRAME, Y, balls="both")
-
 
 def as_pipeline(table):
     """The same model as a pipeline of scaled numbers and one-hot columns."""
@@ -215,9 +206,8 @@ def test_models_that_no_ball_fits():
     X = FRAME[["age", "pay"]]
     ours = drlogit.DRLogisticRegression(0.1, 1.5, feature_costs="std").fit(X, Y)
     models = {"ours": ours, "unlike": make_pipeline(PCA(2), LogisticRegression()).fit(X, Y)}
-    with pytest.raises(ValueError, match=r"the ball of ours has no cost for .*balls='own'"):
+    with pytest.raises(ValueError, match=r"the ball of ours has no cost .* by itself"):
         audit(models, X, Y)
-    assert audit(models, X, Y, epsilons=[0.1], balls="own").ball == ""
 
 
 def test_forms(tmp_path):

@@ -20,7 +20,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, log_loss, precision_score, recall_score
 
 import drlogit
-from drlogit.robustness import ratios
+from drlogit.robustness import extremes
 from drlogit.robustness.extremes import least_dual
 
 BENEFITS = ("tpr", "precision", "npv", "net_benefit")
@@ -239,7 +239,7 @@ def test_many_rows_as_copies_of_few(metric, monkeypatch):
     y = (X @ coef + rng.logistic(size=400) > 0.0).astype(int)
     ask = {"threshold": 0.4, "epsilon": 0.05, "kappa": {0: 2.0, 1: 1.0}}
     few = drlogit.worst_case((coef, 0.1), X, y, metric, **ask)
-    monkeypatch.setattr(ratios, "_MANY", 100)
+    monkeypatch.setattr(extremes, "_MANY", 100)
     many = drlogit.worst_case((coef, 0.1), np.tile(X, (60, 1)), np.tile(y, 60), metric, **ask)
     assert [many.low, many.high] == pytest.approx([few.low, few.high], abs=1e-11)
 
@@ -295,7 +295,7 @@ def test_a_start_from_part_of_the_rows_leaves_no_trace(metric, threshold, epsilo
         return found.low, found.high
 
     whole = ends()
-    monkeypatch.setattr(ratios, "_MANY", 1000)
+    monkeypatch.setattr(extremes, "_MANY", 1000)
     assert ends() == pytest.approx(whole, abs=1e-12)
 
 

@@ -246,7 +246,7 @@ const page = (() => {
       + `as they are, with a log-loss of ${nats(m.loss)}. Within this radius, `
       + `at most ${percent(m.worst_error[k])} of its predictions can be wrong, and its log-loss is at `
       + `most ${nats(m.worst_loss[k])}.`));
-    if (seen.length > 1 && data.ball) {
+    if (seen.length > 1) {
       for (const [measure, words] of [["worst_loss", "log-loss"], ["worst_error", "error"]]) {
         items.push(h("li", {}, best(seen, measure, words)));
       }
@@ -515,11 +515,10 @@ const page = (() => {
     const { k } = state;
     slider.value = k;
     byId("epsilon").textContent = `ε = ${short(data.radii[k])}`;
-    const sentences = data.allowed.map((each) => each[k]);
-    slider.setAttribute("aria-valuetext", `epsilon ${short(data.radii[k])}: ${sentences[0].join("; ")}`);
+    const allowed = data.allowed[k].join("; ");
+    slider.setAttribute("aria-valuetext", `epsilon ${short(data.radii[k])}: ${allowed}`);
     fill("allowed", data.radii[k] === 0 ? "ε = 0: the data are taken as they are."
-      : sentences.flatMap((each, i) => [sentences.length > 1 ? name(models[i]) : null,
-        `${sentences.length > 1 ? ": " : "This allows: "}${each.join("; ")}. `]));
+      : `This allows: ${allowed}. `);
   };
   const draw = () => {
     hide();

@@ -74,7 +74,7 @@ def audit_data(report: AuditOutcome) -> dict[str, Any]:
         "radii": radii,
         "tables_at": np.searchsorted(radii, report.epsilons),
         "start": start,
-        "allowed": [allowed_at(audit, radii) for audit in audits[: 1 if report.ball else None]],
+        "allowed": allowed_at(audits[0], radii),
         "classes": [str(label) for label in audits[0].classes],
         "two_classes": len(audits[0].classes) == 2,
         "models": models,

@@ -155,15 +155,10 @@ def _subtitle(content: dict[str, Any]) -> str:
 
 
 def _ball(content: dict[str, Any]) -> str:
-    """The ball or balls in which several models are measured."""
-    if content["ball"]:
-        return (
-            f"All models are measured in one ball, that of {content['ball']}: {content['norm']} "
-            f"norm, distances {content['spaces'][0]}."
-        )
+    """The ball in which several models are measured."""
     return (
-        "Each model is measured in its own ball, as it was fitted. The same radius allows "
-        "different changes (see the sentences under the slider), so the models are not ranked."
+        f"All models are measured in one ball, that of {content['ball']}: {content['norm']} "
+        f"norm, distances {content['spaces'][0]}."
     )
 
 

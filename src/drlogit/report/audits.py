@@ -37,7 +37,6 @@ from ..robustness.audited_models import (
 )
 from ..robustness.extremes import Extremes
 from ..robustness.guarantees import guarantee_of
-from ..robustness.metric_promises import scope
 from ..robustness.metrics import metric_of
 from ..robustness.misclassification import CONFUSED, confusion, worst_confusions
 from ..robustness.subgroups import subgroups
@@ -188,7 +187,6 @@ def audit(
     holdout: tuple[Any, ArrayLike] | None = None,
     confidence: float = 0.95,
     n_listed: int = 5,
-    balls: str = "common",
     **ball: Unpack[BallOptions],
 ) -> Audit:
     """Compute worst-case loss and error of fitted models over a range of radii.
@@ -227,9 +225,6 @@ def audit(
         The confidence of the guarantee of each model, between 0 and 1.
     n_listed : int
         The number of samples to list.
-    balls : {"common", "own"}
-        Whether all models share a ball, or each has the costs and bounds that it was fitted with.
-        With ``"own"`` the same radius allows different changes, and models are not ranked.
     **ball
         ``norm``, ``feature_costs``, ``categories``, ``bounds``, ``space`` and ``sample_weight`` as
         in :func:`drlogit.worst_case_loss`.
@@ -249,7 +244,7 @@ def audit(
     0     0.00        0.35         0.35
     1     0.05        0.15         0.51
     """
-    options: dict[str, Any] = {**ball, "kappa": kappa, "balls": balls}
+    options: dict[str, Any] = {**ball, "kappa": kappa}
     audits, common = audit_problems(model, X, y, **options)
     if epsilons is None:
         radii = default_radii(audits.values())
@@ -306,12 +301,8 @@ def _report(report: Audit) -> list[str]:
         )
     else:
         lines.append(f"kappa = {kappa_text(report.kappa)}: what it costs to flip a label")
-    if several and report.ball:
-        lines.append(f"one ball for all, that of {report.ball}: distances {report.spaces[0]}")
-    else:
-        lines += [f"distances {space}" for space in report.spaces]
-    if several and not report.ball:
-        lines.append("each model has its own ball: the same epsilon allows different changes")
+    where = f"one ball for all, that of {report.ball}: " if several else ""
+    lines.append(f"{where}distances {report.spaces[0]}")
     lines += [*_decided(report), *_guarantees(report), "", *_tables(report)]
     for model in report.models:
         prefix = f"{model.name}: " if several else ""
@@ -391,7 +382,7 @@ def _guarantees(report: Audit) -> list[str]:
     found, first = report.guarantees.items(), next(iter(report.guarantees.values()))
     return [
         "",
-        f"For new rows: {scope(first)[:1].lower()}{scope(first)[1:]}:",
+        f"For new rows: {first.scope[:1].lower()}{first.scope[1:]}:",
         *(
             f"  {name}: {each.limits} (on these {each.n} rows: {each.mean_loss:.4f}, "
             f"{each.mean_error:.1%})"

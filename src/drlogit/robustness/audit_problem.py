@@ -262,8 +262,7 @@ def _carried_over(
         if there is None and not for_bounds:
             raise ValueError(
                 f"the ball of {model} has no cost for {feature.name!r:.60}, which another model "
-                "uses: state feature_costs by name, give each model its own ball with balls='own', "
-                "or audit the models separately"
+                "uses: state feature_costs by name, or audit each model by itself"
             )
         if there is not None:
             j, factor = there.columns[0], feature.scale / there.scale

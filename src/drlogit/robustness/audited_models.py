@@ -14,10 +14,10 @@ from ..rows.arrays import FloatArray, IndexArray
 from ..rows.threads import one_blas_thread
 from .adversary import Adversary
 from .audit_problem import audit_problem
-from .guarantees import Guarantee
 from .measured_model import own_fit
 from .metrics import Metric
 from .misclassification import best_error, worst_error
+from .promises import Guarantee
 from .subgroups import Subgroup
 from .worst_case import WorstCase
 
@@ -97,11 +97,10 @@ class ModelAudit:
 class AuditOutcome:
     """The result of an audit; it keeps the samples, because some parts are computed on request.
 
-    ``ball`` names the model in whose ball all models are measured; it is empty if each model has
-    its own, where equal radii mean different things.  ``guarantees``, by model, are about the
-    population of rows that the models have not seen, if there were any.  ``decided``, by model, is
-    the worst case of the ``metric`` that people decide by, at each radius and last with its groups
-    at the radius of a fit.
+    ``ball`` names the model in whose ball all models are measured.  ``guarantees``, by model, are
+    about the population of rows that the models have not seen, if there were any.  ``decided``, by
+    model, is the worst case of the ``metric`` that people decide by, at each radius and last with
+    its groups at the radius of a fit.
     """
 
     kappa: StatedKappa
@@ -120,42 +119,30 @@ class AuditOutcome:
 
 
 def audit_problems(
-    model: Any,
-    X: Any,
-    y: Any,
-    *,
-    norm: Any = None,
-    kappa: Any = None,
-    balls: str = "common",
-    **options: Any,
+    model: Any, X: Any, y: Any, *, norm: Any = None, kappa: Any = None, **options: Any
 ) -> tuple[dict[str, Adversary], str]:
     """The audits of one or several models, by name; options are those of :func:`audit_problem`.
 
     The name of the model in whose ball all are measured comes second: the first model that was
-    fitted with a ball.  It is empty if each model is measured in its own ball.
+    fitted with a ball.
     """
-    if balls not in ("common", "own"):
-        raise ValueError(f"balls must be 'common' or 'own', got {balls!r:.40}")
     models = named_models(model)
     fits = {name: own_fit(each) for name, each in models.items()}
     first = next((name for name, fit in fits.items() if fit is not None), next(iter(models)))
     # One-hot columns of others' pipelines are numbers if they were numbers to that model.
     chosen, categories = fits[first], options.pop("categories", None)
-    as_numbers = balls == "common" and chosen is not None and chosen.categories_ is None
-    ball: tuple[str, Adversary] | None = None
+    as_numbers = chosen is not None and chosen.categories_ is None
     found: dict[str, Adversary] = {}
     for name in (first, *(other for other in models if other != first)):
         numbers = as_numbers and categories is None and fits[name] is None
         found[name] = audit_problem(
-            models[name], X, y, epsilon=0.0, kappa=kappa, norm=norm, common=ball,
+            models[name], X, y, epsilon=0.0, kappa=kappa, norm=norm,
+            common=(first, found[first]) if found else None,
             categories=[] if numbers else categories, **options,
         )  # fmt: skip
-        if name == first:
-            kappa = found[first].kappa if kappa is None else kappa
-            norm = found[first].problem.norm if norm is None else norm
-            ball = (first, found[first]) if balls == "common" else None
-    common = first if balls == "common" or len(models) == 1 else ""
-    return {name: found[name] for name in models}, common
+        kappa = found[first].kappa if kappa is None else kappa
+        norm = found[first].problem.norm if norm is None else norm
+    return {name: found[name] for name in models}, first
 
 
 @one_blas_thread

@@ -4,7 +4,12 @@ The largest mean of f is ``sup { E_Q f : W(Q, P) ≤ ε } = min over γ ≥ 0 of
 Where f has finitely many values per sample, one sort gives it for every ε
 (:class:`.breakpoints.Hulls`).  A smooth f needs a search over γ: the slope of the dual function is
 ``ε - Σ w_i c_i(γ)``, where ``c_i`` is the cost of the option that attains ``R_i``, and two tangents
-bound the minimum from below.  Ratios are in :mod:`.ratios`.
+bound the minimum from below.
+
+The largest ratio ``θ = E[a] / E[b]``, such as precision, is the root of ``sup E_Q[a - θ b]``.
+Dinkelbach's method (1967, Management Science 13) finds it by Newton steps from the ratio of the
+samples as they are.  Each step is the worst case of a mean, and the iterates reach the root from
+one side.
 
 The difference of a mean between two groups of shares p and q is itself a mean: of ``f/p`` in one
 group and of ``-f/q`` in the other.  For a difference of ratios, the budget is shared between the
@@ -13,6 +18,8 @@ groups in the best way.
 
 from __future__ import annotations
 
+import heapq
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -27,8 +34,13 @@ from .adversary import Adversary
 from .breakpoints import Hulls
 from .decisions import Decisions
 from .metrics import Metric
-from .ratios import Ratio, largest_gap
 from .smooth_metrics import Smooth, smooth
+
+#: With more samples than this, the search for a ratio starts from the solution for a part of them.
+_MANY = 50_000
+
+#: How exact the gap between two ratios is, and after how many ways to share the budget to stop.
+_GAP_TOL, _MOST_SHARES = 1e-6, 400
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,13 +65,6 @@ class Extremes:
     def decisions(self) -> Decisions:
         cuts = self.metric.cuts
         return self.audit.predictions if cuts in (None, (0.0,)) else self.audit.decisions(cuts)
-
-    @property
-    def _ratio(self) -> Ratio:
-        metric = self.metric
-        assert metric.table is not None
-        assert metric.below is not None
-        return Ratio(self.decisions, metric.table, metric.below)
 
     def is_exact(self, sign: float) -> bool:
         """Whether an end is attained in the limit; otherwise it is a bound."""
@@ -97,7 +102,7 @@ class Extremes:
         """The largest value (sign 1) or the least (-1); other ``weights`` must sum to one."""
         w, metric = self.audit.weights if weights is None else weights, self.metric
         if metric.below is not None:
-            return self._ratio.end(sign, epsilon, w, self.nominal(w))
+            return self._ratio_end(sign, epsilon, w)
         part = self.part(sign)
         if isinstance(part, Smooth):
             return sign * _least_dual(part, w, epsilon)[0]
@@ -105,6 +110,37 @@ class Extremes:
         if metric.table is not None:
             value = min(max(value, float(metric.table.min())), float(metric.table.max()))
         return value
+
+    def _ratio_end(self, sign: float, epsilon: float, weights: FloatArray) -> float:
+        """The largest ratio (sign 1) or the least (-1)."""
+        every, limit = replace(self.decisions, weights=weights), 0.5 + 0.5 * sign
+        # Near 0 and 1 Newton steps are slow, because the denominator may vanish there, too.
+        if every.cost_to_enter(self.metric.less(limit) == 0.0) <= epsilon:
+            return limit
+        theta = self.nominal(weights)
+        if weights.size > _MANY:
+            few = every.some(np.flatnonzero(weights > 0.0)[:: weights.size // _MANY + 1])
+            few = replace(few, weights=few.weights * float(weights.sum() / few.weights.sum()))
+            theta = self._dinkelbach(few, sign, epsilon, theta)
+        return self._dinkelbach(every, sign, epsilon, theta)
+
+    def _dinkelbach(self, decisions: Decisions, sign: float, epsilon: float, theta: float) -> float:
+        """The ratio at an end, from any start θ."""
+        w, below = decisions.weights, self.metric.below
+        assert below is not None
+        for step in range(100):
+            found = decisions.hulls(sign * self.metric.less(theta))
+            value = float(found.curve(w).at(epsilon))
+            total = float(found.other_curve(w, below).at(epsilon))
+            if total <= 0.0 and step == 0:
+                theta = 0.5 - 0.5 * sign  # from here the denominator is positive
+                continue
+            # From beyond the root, the first step leads to the side where the others stay:
+            # the value is a convex function of θ, so its tangent lies below it.
+            if total <= 0.0 or (value <= 1e-14 * total and (step > 0 or value > -1e-14 * total)):
+                break
+            theta = min(max(theta + sign * value / total, 0.0), 1.0)
+        return float(theta)
 
     @staticmethod
     def price_of(part: Hulls | Smooth, weights: FloatArray, epsilon: float) -> float:
@@ -154,7 +190,7 @@ class Extremes:
         that of the ball around all samples.
         """
         if self.metric.below is not None:
-            return largest_gap(
+            return _largest_gap(
                 lambda share: (
                     self.end(1.0, share * epsilon, one),
                     self.end(-1.0, (1.0 - share) * epsilon, other),
@@ -224,3 +260,24 @@ def least_dual(
         new = tangent(price)
         left, right = (new, right) if new[2] < 0.0 else (left, new)
     return best, left[0] if f < h else right[0]
+
+
+def _largest_gap(ends: Callable[[float], tuple[float, float]]) -> float:
+    """The largest ``high - low`` over the share of the budget that the first of two groups gets.
+
+    ``ends(share)`` is the largest ratio of the first group, which rises with its share, and the
+    least of the second group, which rises as well, because the second group gets the rest.  So
+    between two shares the gap is at most the high of the larger less the low of the smaller share.
+    """
+    at = {share: ends(share) for share in np.linspace(0.0, 1.0, 9).tolist()}
+    best = max(high - low for high, low in at.values())
+    bounds = [(at[a][1] - at[b][0], a, b) for a, b in itertools.pairwise(sorted(at))]
+    heapq.heapify(bounds)
+    while -bounds[0][0] > best + _GAP_TOL and len(at) < _MOST_SHARES:
+        _, a, b = heapq.heappop(bounds)
+        middle = 0.5 * (a + b)
+        at[middle] = ends(middle)
+        best = max(best, at[middle][0] - at[middle][1])
+        for left, right in ((a, middle), (middle, b)):
+            heapq.heappush(bounds, (at[left][1] - at[right][0], left, right))
+    return max(best, -bounds[0][0])

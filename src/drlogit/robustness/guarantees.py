@@ -1,10 +1,8 @@
 """Confidence limits for new data: the worst-case loss and error in the population of unseen rows.
 
 The worst-case loss of a fit describes the rows that it was fitted to.  Limits for the population
-use rows that the model has not seen (:mod:`.unseen_rows`), at a dual price that was fixed without
-them.  The error lies between 0 and 1, so its limit holds at every sample size.  So does the limit
-of the loss if every feature has categories or stated bounds; otherwise it is approximate
-(:mod:`.limits`).
+(:mod:`.promises`) use rows that the model has not seen (:mod:`.unseen_rows`), at a dual price that
+was fixed without them.
 
 The price λ of the loss is that of the fit if the ball is that of the fit.  Otherwise λ is chosen on
 a part of the rows, as the price of the error always is, and that part is left out of the limits.
@@ -22,8 +20,7 @@ of ``1 - α/M``: all M limits then hold at once, and with them the limit of the 
 from __future__ import annotations
 
 import math
-import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,132 +30,16 @@ from sklearn.base import clone
 from ..estimators.classifier import DRLogisticRegression
 from ..estimators.classifier_cv import DRLogisticRegressionCV
 from ..estimators.tables.frames import rows_of
-from ..problem.label_costs import StatedKappa
 from .adversary import Adversary
 from .audit_problem import BallOptions, audit_problem
 from .measured_model import own_fit, radius_of_fit
-from .metric_promises import MetricPromise, about_folds, about_price, promise_of, scope
 from .metrics import metric_of
+from .promises import Guarantee, MetricPromise, loss_and_error, promise_of
 from .subgroups import Subgroup, subgroups
-from .unseen_rows import AskedRows, Fold, UnseenRows, in_random_order, own_lambda
+from .unseen_rows import Fold, UnseenRows, in_random_order
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-
-@dataclass(frozen=True)
-class Guarantee:
-    """What holds for a model with a stated confidence, on the population of rows it has not seen.
-
-    Attributes
-    ----------
-    loss, error : float
-        Upper limits of the expected log-loss and of the share of wrong predictions, under every
-        distribution within ``epsilon`` of the one that the rows come from.  Both hold at once.
-        The loss is infinite if these rows give no limit; ``no_limit`` says why.
-    confidence : float
-        The probability with which both limits hold.
-    n : int
-        The number of rows that the limits rest on.
-    epsilon, kappa : float, or κ by label, or "by sample"
-        The radius and the cost of a flipped label.
-    mean_loss, mean_error : float
-        Log-loss and error of the model on these rows as they are.
-    constant_loss, constant_error : float
-        The limits of a model that ignores the features, at the same confidence.  A limit that is
-        no lower says nothing about the model.
-    exact_loss : bool
-        Whether the limit of the loss holds for every number of rows under the assumptions.
-        Otherwise it is approximate, or it rests on bounds that were found in rows.
-    assumed : str
-        The assumptions, in words.
-    no_limit : str
-        Why there is no limit of the loss; empty if there is one.
-    group : str
-        The group of rows that the limits describe; empty for all rows.
-    groups : tuple of Guarantee
-        The limits of each group; the confidence is that of all limits together.
-    folds, tried : int
-        The number of cross-validation models that the limits average (0: they are about the model
-        itself), and the number of settings that the rows were used to compare.
-    n_error, n_price : int
-        The number of rows that the limit of the error rests on, and of those that set the price of
-        the adversary's moves.
-    """
-
-    loss: float
-    error: float
-    confidence: float
-    n: int
-    epsilon: float
-    kappa: StatedKappa
-    mean_loss: float
-    mean_error: float
-    constant_loss: float
-    constant_error: float
-    exact_loss: bool
-    assumed: str
-    no_limit: str = ""
-    group: str = ""
-    groups: tuple[Guarantee, ...] = ()
-    folds: int = 0
-    tried: int = 1
-    n_error: int = 0
-    n_price: int = 0
-
-    @property
-    def limits(self) -> str:
-        """Both limits in words."""
-        loss = f"log-loss <= {self.loss:.4f}"
-        if self.no_limit:
-            loss = f"no limit of the log-loss ({self.no_limit})"
-        return f"{loss}, error <= {self.error:.1%}"
-
-    @property
-    def about_price(self) -> str:
-        """Why limits do not rest on all rows; empty if they do."""
-        if self.n_price and self.n_error < self.n:
-            return (
-                f"For the error, {self.n_price} of these rows chose the dual price of transport, "
-                f"and the limit rests on the other {self.n_error}."
-            )
-        return about_price(self.n_price)
-
-    @property
-    def says_nothing(self) -> str:
-        """A warning if a model that ignores the features has limits as low; else empty."""
-        found, better = {}, True
-        if math.isfinite(self.loss) and self.loss >= self.constant_loss:
-            found["log-loss"] = f"log-loss <= {self.constant_loss:.4f}"
-            better &= self.mean_loss < self.constant_loss
-        if self.error >= self.constant_error:
-            found["error"] = f"error <= {self.constant_error:.1%}"
-            better &= self.mean_error < self.constant_error
-        if not found:
-            return ""
-        limit = "These limits say" if len(found) > 1 else f"The limit on the {min(found)} says"
-        helps = "More rows or a smaller epsilon would help."
-        if not better:
-            helps = "On these rows, too, the model is no better than that."
-        return (
-            f"{limit} nothing about the model: a model that ignores the features has "
-            f"{' and '.join(found.values())} at the same confidence. {helps}"
-        )
-
-    def __str__(self) -> str:
-        loss = f"has no limit: {self.no_limit}" if self.no_limit else f"<= {self.loss:.4f}"
-        lines = [
-            f"{scope(self)}:",
-            f"  expected log-loss {loss}   (on these rows: {self.mean_loss:.4f})",
-            f"  error             <= {self.error:.1%}    (on these rows: {self.mean_error:.1%})",
-        ]
-        for part in self.groups:
-            nothing = "; no better than a model that ignores the features"
-            said = f"  {part.group} ({part.n} rows): {part.limits}"
-            lines.append(said + (nothing if part.says_nothing else ""))
-        lines += about_folds(self.folds, self.tried)
-        lines += filter(None, [self.about_price, self.says_nothing])
-        return "\n".join([*lines, self.assumed])
 
 
 def guarantee(
@@ -255,64 +136,13 @@ def guarantee(
         rows = UnseenRows.held_out(audit, random_state, given, largest_weight)
     if metric is not None:
         return promise_of(rows, metric_of(rows.audit, metric, threshold), confidence, apart)
-    return _loss_and_error(rows, confidence, apart)
+    return loss_and_error(rows, confidence, apart)
 
 
 def guarantee_of(audit: Adversary, confidence: float) -> Guarantee:
     """The guarantee of a model on rows that it has not seen and that all count alike."""
     rows = UnseenRows.held_out(audit, 0, np.ones(audit.codes.size))
-    return _loss_and_error(rows, confidence, ())
-
-
-def _loss_and_error(rows: UnseenRows, confidence: float, parts: tuple[Subgroup, ...]) -> Guarantee:
-    """The limits of all rows and of each group.
-
-    All limits hold at once (a union bound): each may fail with an equal share of what the
-    confidence leaves.
-    """
-    metrics = [metric_of(rows.audit, name) for name in ("log_loss", "error")]
-    loss, error = (AskedRows(rows, metric).priced(own=not k) for k, metric in enumerate(metrics))
-    others = rows.ignoring_features()
-    constants = [AskedRows(others, metric).priced() for metric in metrics]
-    # A λ that was known before the rows leaves all of them for the limit of the loss.
-    known = all(own_lambda(fold.unseen) is not None for fold in rows.folds)
-    judged, size = rows.order if known else rows.rest, len(loss.classes)
-    if known and not rows.out_of_fold:
-        _warn_of_seen_rows(rows, loss)
-    folds = len(rows.folds) if rows.out_of_fold else 0
-    alpha = (1.0 - confidence) / (2 * (1 + len(parts)) * rows.tried)
-    found_in_rows = rows.audit.measured.bounds_from_rows
-    exact = math.isfinite(loss.high) and not folds and not found_in_rows
-    assumed, found = _assumptions(rows, loss.high, found_in_rows=found_in_rows), []
-    for name, own in (("", rows.order), *((f"{p.column} = {p.value}", p.members) for p in parts)):
-        mine, rest = (each[np.isin(each, own)] for each in (judged, rows.rest))
-        limits = [
-            each.limit(some, alpha)
-            for each, some in zip((loss, error, *constants), (mine, rest) * 2, strict=True)
-        ]
-        # Guessing among K labels has these limits, whatever the rows.
-        guess = min(limits[2], math.log(size)), min(limits[3], 1.0 - 1.0 / size)
-        one = Guarantee(
-            limits[0], limits[1], confidence, int(mine.size), rows.audit.problem.epsilon,
-            rows.audit.kappa, loss.nominal(mine), error.nominal(mine), *guess, exact, assumed,
-            loss.why_no_limit(mine), name, folds=folds, tried=rows.tried,
-            n_error=int(rest.size), n_price=rows.order.size - rows.rest.size,
-        )  # fmt: skip
-        found.append(one)
-    return replace(found[0], groups=tuple(found[1:]))
-
-
-def _warn_of_seen_rows(rows: UnseenRows, loss: Any) -> None:
-    """Warn if the rows have the very worst-case loss of the fit."""
-    fit, w = rows.audit.measured.fit, rows.weights[rows.order]
-    value = float(w @ (loss.gained + loss.paid)[rows.order]) / float(w.sum())
-    if fit is not None and math.isclose(value, fit.result_.objective, rel_tol=1e-9, abs_tol=1e-9):
-        warnings.warn(
-            "these look like the rows that the model was fitted to: a guarantee needs rows that "
-            "the model has not seen",
-            UserWarning,
-            stacklevel=4,
-        )
+    return loss_and_error(rows, confidence, ())
 
 
 def _out_of_fold(
@@ -376,21 +206,3 @@ def refittable(model: Any) -> tuple[Any, int]:
         chosen = {"epsilon": model.epsilon_, "kappa": model.kappa_}
         return DRLogisticRegression(**(given | chosen)), tried
     return getattr(model, "best_estimator_", model), tried
-
-
-def _assumptions(rows: UnseenRows, most: float, *, found_in_rows: bool) -> str:
-    """The assumptions of both limits, in words; ``most`` is an upper bound of the loss."""
-    if math.isinf(most):
-        said = rows.assumptions()
-        loss = "is approximate: rare rows with large losses can make it too low"
-    else:
-        where = (
-            "bounds that were found in rows" if found_in_rows else "stated categories and bounds"
-        )
-        said = rows.assumptions(f"it keeps to the {where}")
-        loss = "holds if new rows keep to these bounds"
-    if rows.out_of_fold:
-        return said
-    if math.isfinite(most) and not found_in_rows:
-        return f"{said} Both limits hold at every sample size."
-    return f"{said} The limit on the error holds at every sample size; that on the loss {loss}."

@@ -1,6 +1,6 @@
 """Choose a threshold by its confidence limit in the worst case.
 
-Each of M candidates has a limit for the population of the rows (:mod:`.metric_promises`) at a
+Each of M candidates has a limit for the population of the rows (:mod:`.promises`) at a
 confidence of ``1 - α/M``.  All limits therefore hold at once, including that of the chosen
 candidate.  The candidates are the usual threshold, quantiles of the scores of the rows that choose
 the dual prices and, for costs, the two constant decisions.
@@ -19,8 +19,8 @@ from ..rows.arrays import FloatArray, IndexArray
 from .adversary import Adversary
 from .audit_problem import BallOptions, audit_problem
 from .extremes import Extremes
-from .metric_promises import MetricPromise, promise_of
 from .metrics import Metric, metric_of
+from .promises import MetricPromise, promise_of
 from .unseen_rows import UnseenRows
 
 if TYPE_CHECKING:
