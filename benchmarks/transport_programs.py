@@ -23,6 +23,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 import drlogit
+from drlogit.robustness.metrics import Metric
 
 #: By label and decision: numerator and denominator.
 RATIOS = {
@@ -74,8 +75,9 @@ class Case:
             self.metric = {(k, d): self.table[k, d] for k in (0, 1) for d in (0, 1)}
         elif metric == "levels":
             self.table = rng.uniform(-1.0, 2.0, (2, 4))
-            self.threshold = sorted(expit(rng.choice(self.scores, 3, False) + 0.01).tolist())
-            self.metric = {k: self.table[k].tolist() for k in (0, 1)}
+            cuts = sorted((rng.choice(self.scores, 3, False) + 0.01).tolist())
+            self.threshold = expit(cuts).tolist()
+            self.metric = Metric("cost", self.table, None, tuple(cuts))
         elif metric == "error":
             self.table = 1.0 - np.eye(2)
         elif metric == "net_benefit":

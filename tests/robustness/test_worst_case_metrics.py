@@ -268,10 +268,10 @@ def test_what_cannot_be_asked():
         ({}, {}, "metric must be one of"),
         ("fpr", {"threshold": 1.1}, "threshold must be a probability"),
         ("net_benefit", {"threshold": 1.0}, "net_benefit needs a threshold between 0 and 1"),
-        ("fpr", {"threshold": [0.2, 0.4]}, "'fpr' needs one threshold, got 2"),
+        ("fpr", {"threshold": [0.2, 0.4]}, "threshold must be a probability"),
         ({(0, 2): 1.0}, {}, r"\(label, decision\), both among \[0, 1\], got \(0, 2\)"),
         ({(0, 1): math.inf}, {}, "costs must be finite"),
-        ({0: [1.0], 1: [2.0, 3.0]}, {}, "values by label must be 2"),
+        ({0: [1.0], 1: [2.0, 3.0]}, {}, r"\(label, decision\), both among \[0, 1\], got 0"),
         ("precision", {"threshold": 0.9}, "not defined"),
         ("error", {"epsilon": None}, "no radius of its own"),
     ):

@@ -154,13 +154,13 @@ def _worst(found: WorstCase) -> dict[str, Any]:
 def _decisions(report: AuditOutcome) -> dict[str, Any] | None:
     """Decision curve, calibration curve and rates with their ranges, if people decide by a metric.
 
-    They are computed at the radius of a fit, for two classes and one threshold.
+    They are computed at the radius of a fit, for two classes.
     """
     audits, metric = list(report.audited.values()), report.metric
-    if metric is None or len(audits[0].classes) > 2 or len(metric.thresholds) > 1:
+    if metric is None or len(audits[0].classes) > 2:
         return None
     epsilon, found = own_radius(audits, report.epsilons), []
-    at = metric.thresholds[0] if metric.thresholds else 0.5
+    at = 0.5 if metric.threshold is None else metric.threshold
     grid = np.linspace(0.02, 0.98, _THRESHOLDS)
     for audit in (each.with_radius(epsilon) for each in audits):
         benefits, everybody = net_benefits(audit, grid.tolist())

@@ -182,7 +182,7 @@ def audit(
     epsilons: Iterable[float] | None = None,
     kappa: Any = None,
     metric: Any = None,
-    threshold: Any = 0.5,
+    threshold: float = 0.5,
     groups: Any = None,
     holdout: tuple[Any, ArrayLike] | None = None,
     confidence: float = 0.95,

@@ -51,7 +51,7 @@ def guarantee(
     kappa: Any = None,
     confidence: float = 0.95,
     metric: Any = None,
-    threshold: Any = 0.5,
+    threshold: float = 0.5,
     groups: Any = None,
     cv: Any = None,
     parts: ArrayLike | None = None,

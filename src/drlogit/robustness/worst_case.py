@@ -151,7 +151,7 @@ def worst_case(
     y: ArrayLike,
     metric: Any,
     *,
-    threshold: Any = 0.5,
+    threshold: float = 0.5,
     epsilon: float | None = None,
     kappa: Any = None,
     groups: Any = None,
@@ -167,9 +167,8 @@ def worst_case(
         ``"log_loss"``, ``"error"``, ``"brier"``, ``"calibration"`` (mean probability minus share of
         positives), ``"tpr"``, ``"fpr"``, ``"precision"``, ``"npv"``, ``"net_benefit"``
         (``TP - FP·p/(1 - p)`` at the threshold p), or costs ``{(label, decision): cost}``, where
-        omitted pairs cost nothing.  For two classes also values ``{label: [v_0, …, v_m]}`` of the
-        ranges between m ascending thresholds.  The positive class is the second of the two.
-    threshold : float or list of float
+        omitted pairs cost nothing.  The positive class is the second of the two.
+    threshold : float
         The model predicts the positive class if its probability is at least this: always at 0,
         never at 1.  Models of more than two classes predict the most probable class and take no
         threshold.
@@ -209,7 +208,7 @@ def breaking_point(
     metric: Any,
     limit: float,
     *,
-    threshold: Any = 0.5,
+    threshold: float = 0.5,
     kappa: Any = None,
     **ball: Unpack[BallOptions],
 ) -> BreakingPoint:

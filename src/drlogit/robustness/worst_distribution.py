@@ -134,7 +134,7 @@ def worst_case_distribution(
     epsilon: float,
     kappa: Any,
     metric: Any = "log_loss",
-    threshold: Any = 0.5,
+    threshold: float = 0.5,
     tol: float = 1e-4,
     **ball: Unpack[BallOptions],
 ) -> WorstCaseDistribution:
