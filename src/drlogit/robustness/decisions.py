@@ -49,8 +49,8 @@ class Decisions:
         """The values of the samples as they are."""
         return np.asarray(table[self.label, self.decided])
 
-    def hulls(self, table: FloatArray) -> Hulls:
-        """The hulls of the options of all samples.
+    def hulls(self, table: FloatArray, least: float = 0.0) -> Hulls:
+        """The hulls of the options of all samples, down to a least rate.
 
         Piece ``1 + k·D + d`` is the option of label k and decision d.
         """
@@ -69,7 +69,7 @@ class Decisions:
                     begins[some] = np.where(gained > 0.0, pays[free.argmax(axis=0)], begins[some])
                     start[some] += gained
                     gains = gains - gained
-                found.append(Breakpoints.of_hulls(costs, gains, some, 1 + pays))
+                found.append(Breakpoints.of_hulls(costs, gains, some, 1 + pays, least))
         return Hulls(start, Breakpoints.joined(found), begins=begins)
 
     def cost_to_enter(self, options: BoolArray) -> float:
@@ -100,10 +100,3 @@ class Decisions:
         heavy = self.weights > 0.0
         lots = (np.flatnonzero((self._state == here) & heavy) for here in range(size))
         return [members for members in lots if members.size]
-
-    def some(self, samples: IndexArray) -> Decisions:
-        """The same for some of the samples."""
-        return Decisions(
-            self.label[samples], self.decided[samples], self.label_costs[:, samples],
-            self.reach[:, samples], self.weights[samples],
-        )  # fmt: skip

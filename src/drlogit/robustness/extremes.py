@@ -36,9 +36,6 @@ from .decisions import Decisions
 from .metrics import Metric
 from .smooth_metrics import Smooth, smooth
 
-#: With more samples than this, the search for a ratio starts from the solution for a part of them.
-_MANY = 50_000
-
 #: How exact the gap between two ratios is, and after how many ways to share the budget to stop.
 _GAP_TOL, _MOST_SHARES = 1e-6, 400
 
@@ -117,21 +114,17 @@ class Extremes:
         # Near 0 and 1 Newton steps are slow, because the denominator may vanish there, too.
         if every.cost_to_enter(self.metric.less(limit) == 0.0) <= epsilon:
             return limit
-        theta = self.nominal(weights)
-        if weights.size > _MANY:
-            few = every.some(np.flatnonzero(weights > 0.0)[:: weights.size // _MANY + 1])
-            few = replace(few, weights=few.weights * float(weights.sum() / few.weights.sum()))
-            theta = self._dinkelbach(few, sign, epsilon, theta)
-        return self._dinkelbach(every, sign, epsilon, theta)
-
-    def _dinkelbach(self, decisions: Decisions, sign: float, epsilon: float, theta: float) -> float:
-        """The ratio at an end, from any start θ."""
-        w, below = decisions.weights, self.metric.below
+        theta, least, below = self.nominal(weights), 0.0, self.metric.below
         assert below is not None
         for step in range(100):
-            found = decisions.hulls(sign * self.metric.less(theta))
-            value = float(found.curve(w).at(epsilon))
-            total = float(found.other_curve(w, below).at(epsilon))
+            table = sign * self.metric.less(theta)
+            # The last price tells which options the budget reaches; the others are left out.
+            found = every.hulls(table, least)
+            if least > 0.0 and float(found.edges.masses(weights).sum()) <= epsilon:
+                found = every.hulls(table)
+            least = 0.7 * found.edges.price(weights, epsilon)
+            value = float(found.curve(weights).at(epsilon))
+            total = float(found.other_curve(weights, below).at(epsilon))
             if total <= 0.0 and step == 0:
                 theta = 0.5 - 0.5 * sign  # from here the denominator is positive
                 continue

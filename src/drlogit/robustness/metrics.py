@@ -8,7 +8,6 @@ probability minus share of positives).
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -105,7 +104,7 @@ def metric_of(audit: Adversary, metric: Any, threshold: Any = 0.5) -> Metric:
             f"threshold is for two classes, and this model has {len(audit.classes)}: it decides "
             "for the most probable class. Decisions by least expected cost have no exact worst case"
         )
-    if not several and not (isinstance(threshold, numbers.Real) and 0.0 <= threshold <= 1.0):
+    if not several and not (isinstance(threshold, int | float) and 0.0 <= threshold <= 1.0):
         raise ValueError(f"threshold must be a probability from 0 to 1, got {threshold!r:.60}")
     at = None if several else float(threshold)
     cuts = None if at is None else (float(logit(at)),)
