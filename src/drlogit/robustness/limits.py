@@ -46,18 +46,8 @@ def bounded_limit(
 ) -> float:
     """Upper limit of a weighted mean of numbers from ``low`` to ``high``, for every number of rows.
 
-    Parameters
-    ----------
-    values, weights : arrays
-        One number and one weight for each row, in an order that does not depend on them; None for
-        equal weights.
-    confidence : float
-        The limit holds with at least this probability.
-    low, high : float
-        The least and the largest value that the numbers can have.
-    largest_weight : float, optional
-        An upper bound on the weights in the population; by default the largest of these weights,
-        which is then an assumption.
+    The rows must be in an order that does not depend on them.  ``largest_weight`` is an upper bound
+    on the weights in the population; by default the largest of these, which is an assumption.
     """
     m, width = values.size, high - low
     if m == 0 or not width > 0.0:

@@ -39,14 +39,7 @@ class LinearModel:
 
 
 def as_linear(model: Any) -> LinearModel:
-    """The linear model in ``model``; ``ValueError`` if there is none.
-
-    Parameters
-    ----------
-    model : estimator, Result or tuple (coef, intercept)
-        Any fitted binary classifier with ``coef_`` and ``intercept_``, a softmax of several
-        classes, a search that ended with one (``best_estimator_``), or a pipeline that ends in one.
-    """
+    """The linear model in an estimator, a Result or a tuple; ``ValueError`` if there is none."""
     if isinstance(model, Result):
         return LinearModel(model.coef, model.intercept)
     if isinstance(model, tuple):

@@ -240,7 +240,7 @@ def _each_group(rows: UnseenRows, parts: tuple[Subgroup, ...]) -> Iterator[tuple
     """The names and members of all rows and of each group."""
     yield "", rows.order
     for part in parts:
-        yield f"{part.column} = {part.value}", part.members
+        yield str(part), part.members
 
 
 def loss_and_error(rows: UnseenRows, confidence: float, parts: tuple[Subgroup, ...]) -> Guarantee:

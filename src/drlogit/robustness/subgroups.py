@@ -29,6 +29,15 @@ class Subgroup:
     value: str
     members: IndexArray
 
+    def __str__(self) -> str:
+        return f"{self.column} = {self.value}"
+
+    def part_of(self, weights: FloatArray) -> FloatArray:
+        """The weights of the members, and 0 elsewhere."""
+        part = np.zeros_like(weights)
+        part[self.members] = weights[self.members]
+        return part
+
 
 def subgroups(groups: Any, X: Any, n_samples: int) -> tuple[Subgroup, ...]:
     """The groups by columns of X (a name or several) or by values of the samples."""
@@ -81,8 +90,7 @@ def subgroup_risks(
     ]
     for audit in audits if parts else ():
         for part, entry in zip(parts, found, strict=True):
-            weights = np.zeros_like(audit.weights)
-            weights[part.members] = audit.weights[part.members]
+            weights = part.part_of(audit.weights)
             total = float(weights.sum())
             weights /= total or 1.0
             risk = {

@@ -256,7 +256,7 @@ def with_groups(asked: Extremes, epsilon: float, parts: tuple[Subgroup, ...]) ->
     if not defined:
         return whole
     found = [
-        worst_case_of(asked, epsilon, weights, f"{part.column} = {part.value}", part.members.size)
+        worst_case_of(asked, epsilon, weights, str(part), part.members.size)
         for part, weights in defined
     ]
     gaps = [
@@ -299,16 +299,13 @@ def _defined(asked: Extremes, parts: tuple[Subgroup, ...]) -> list[tuple[Subgrou
     """The groups in which the metric is defined, each with weights that are 0 elsewhere."""
     found = []
     for part in parts:
-        weights = np.zeros_like(asked.audit.weights)
-        weights[part.members] = asked.audit.weights[part.members]
+        weights = part.part_of(asked.audit.weights)
         try:
             if float(weights.sum()) == 0.0:
                 raise ValueError("the group has no weight")
             asked.nominal(weights)
         except ValueError as error:
-            warnings.warn(
-                f"group {part.column} = {part.value} is skipped: {error}", UserWarning, stacklevel=4
-            )
+            warnings.warn(f"group {part} is skipped: {error}", UserWarning, stacklevel=4)
         else:
             found.append((part, weights))
     return found
