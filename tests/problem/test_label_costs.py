@@ -202,3 +202,16 @@ def test_algorithms_of_the_paper_take_one_cost():
     X, y = zoo.logistic_data(40, 2)
     with pytest.raises(ValueError, match="for a kappa by class or by sample"):
         drlogit.solve(X, y, epsilon=0.1, kappa={-1: 1.0, 1: 2.0}, solver="lp-admm")
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_a_ball_has_the_costs_that_were_stated(K):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 2)), np.arange(60) % K
+    by_class = dict(enumerate([0.7, np.inf, 2.5][:K]))
+    ball = drlogit.solve(X, y, epsilon=0.05, kappa=by_class).ball
+    costs = np.repeat(np.array(list(by_class.values()))[:, None], K, axis=1)
+    np.fill_diagonal(costs, 0.0)
+    np.testing.assert_array_equal(ball.kappa, costs)
+    assert ball.labels.stated(np.arange(K)) == by_class
+    np.testing.assert_array_equal(ball.labels.times(2.0).matrix(K), 2.0 * costs)

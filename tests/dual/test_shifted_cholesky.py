@@ -1,0 +1,30 @@
+"""The factor of matrices with duplicate, empty and badly scaled columns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from drlogit.dual.shifted_cholesky import ShiftedCholesky
+
+
+@pytest.mark.parametrize("columns", [1, 4])
+def test_a_regular_matrix_is_solved_from_its_lower_half(columns):
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((9, 5)) * 10.0 ** np.arange(-3.0, 2.0)
+    matrix, right = A.T @ A, rng.standard_normal((5, columns))
+    found = ShiftedCholesky(np.tril(matrix)).solve(right[:, 0] if columns == 1 else right)
+    exact = np.linalg.solve(matrix, right)
+    np.testing.assert_allclose(found, exact[:, 0] if columns == 1 else exact, rtol=1e-6)
+
+
+def test_a_singular_matrix_gets_a_shift_that_changes_little():
+    A = np.random.default_rng(1).standard_normal((9, 3))
+    A = np.column_stack([A, A[:, 0], np.zeros(9)])  # a duplicate and an empty column
+    factor, right = ShiftedCholesky(A.T @ A), A.T @ np.ones(9)
+    assert not factor.failed
+    np.testing.assert_allclose(A.T @ A @ factor.solve(right), right, rtol=1e-6, atol=1e-9)
+
+
+def test_a_matrix_that_rounding_made_indefinite_has_a_factor_too():
+    assert not ShiftedCholesky(np.array([[1.0, 0.0], [1.001, 1.0]])).failed
