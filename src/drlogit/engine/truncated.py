@@ -28,9 +28,11 @@ from .truncated_cones import BoxCone, RoundCone
 from .wide import is_wide
 
 #: Complementarity to aim at, as a share of what there is, after a long step and after a short one,
-#: and at least as a share of the gap, without flips and with them.  Numbers here were chosen on
-#: farm-ads at ε = .01 and on embeddings, (4000, 192) with twenty classes.
-_CENTRE, _CENTRE_SHORT, _OF_GAP, _OF_GAP_FLIPS = 0.1, 0.3, 0.1, 0.02
+#: and at least as a share of the gap.  With flips that is a low one if the preconditioner has
+#: matrices, or while the gap falls: where systems are solved roughly, a low aim takes many more
+#: products (farm-ads).  Numbers here were chosen on farm-ads at ε = .01 and on embeddings,
+#: (4000, 192) with twenty classes.
+_CENTRE, _CENTRE_SHORT, _OF_GAP, _OF_GAP_LOW = 0.1, 0.3, 0.1, 0.02
 
 #: The proximal term of the label shares, per root of the gap, and its ends: a small one takes more
 #: steps of conjugate gradients, a large one more iterations.
@@ -162,7 +164,8 @@ class _Run:
             if status is not Status.MAX_ITER or not math.isfinite(gap):
                 break
             comp = cone.complementarity + self.flips * float(hinges)
-            least = (_OF_GAP_FLIPS if self.flips else _OF_GAP) * min(gap, 1.0)
+            low = self.flips and (self.sampled_share > 0.0 or gap <= _FALLEN * before)
+            least = (_OF_GAP_LOW if low else _OF_GAP) * min(gap, 1.0)
             aim = max((_CENTRE if length > 0.5 else _CENTRE_SHORT) * comp, least)
             mu = aim / (2.0 * K)
             delta = min(_MOST_DELTA, max(_LEAST_DELTA, _DELTA * math.sqrt(gap)))
