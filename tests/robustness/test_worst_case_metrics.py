@@ -20,6 +20,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, log_loss, precision_score, recall_score
 
 import drlogit
+from drlogit.robustness.decisions import Decisions
 from drlogit.robustness.extremes import least_dual
 
 BENEFITS = ("tpr", "precision", "npv", "net_benefit")
@@ -239,6 +240,22 @@ def test_many_rows_as_copies_of_few(metric):
     few = drlogit.worst_case((coef, 0.1), X, y, metric, **ask)
     many = drlogit.worst_case((coef, 0.1), np.tile(X, (60, 1)), np.tile(y, 60), metric, **ask)
     assert [many.low, many.high] == pytest.approx([few.low, few.high], abs=1e-11)
+
+
+@pytest.mark.parametrize(("seed", "metric"), [(0, "tpr"), (1, "npv"), (3, "tpr"), (5, "precision")])
+def test_options_that_are_left_out_are_beyond_the_budget(seed, metric, monkeypatch):
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((12, 1)), rng.integers(0, 2, 12)
+    y[:2] = 0, 1
+
+    def ends():
+        ball = {"epsilon": 0.1, "kappa": {0: 0.3, 1: 1.5}}
+        found = drlogit.worst_case(((2.0,), 0.1), X, y, metric, **ball)
+        return found.low, found.high
+
+    some, every = ends(), Decisions.hulls
+    monkeypatch.setattr(Decisions, "hulls", lambda self, table, least=0.0: every(self, table))
+    assert some == pytest.approx(ends(), abs=1e-12)
 
 
 def test_constant_model():
