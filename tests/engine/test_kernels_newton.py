@@ -194,3 +194,18 @@ def test_the_best_bound_is_kept(iterate):
         sums[newton.size + PROOF_ENTROPY] = entropy
         assert newton.prove(sums) == pytest.approx(entropy)
         assert newton.dual == pytest.approx(best)
+
+
+@every_case
+def test_a_corrected_dual_point_needs_little_more_correction(iterate):
+    newton, samples = iterate.newton, iterate.samples
+    iterate.at(0.0)
+    newton.begin_proof()
+    point, sizes = None, []
+    for _ in range(2):
+        step = newton.correction()
+        sizes.append(np.abs(step).max())
+        point, sums = samples.certify(iterate.state, point, step)
+        newton.prove(sums)
+    newton.end_proof()
+    assert sizes[1] <= 0.5 * sizes[0]

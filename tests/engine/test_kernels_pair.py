@@ -229,6 +229,13 @@ def test_the_dual_point_is_corrected(samples):
     np.testing.assert_allclose(again[0], s, atol=1e-14)
 
 
+def test_rows_of_several_panels_are_added_up(monkeypatch):
+    monkeypatch.setitem(globals(), "N", 2 * Samples(0).rows.panel + 5)
+    many = Samples(7)
+    test_the_dual_point_is_corrected(many)
+    test_linearisation(many, True, 0.0)
+
+
 def test_a_run_opens_on_the_central_path():
     k = Samples(5)
     kappa = np.where(k.flips, k.kappa, np.inf)
