@@ -27,14 +27,14 @@ from ..problem.label_costs import kappa_text
 from .audits import Audit, audit
 
 #: Those of Okabe and Ito (2008) without the yellow, which is too pale for lines.
-_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _DASHES = ("-", "--", "-.", ":")
 
 #: Pairs of colour and dashes, all different.
 _STYLES: list[dict[str, Any]] = [
     {"color": color, "linestyle": _DASHES[(i + turn) % 4]}
     for turn in range(4)
-    for i, color in enumerate(_COLORS)
+    for i, color in enumerate(COLORS)
 ]
 
 
