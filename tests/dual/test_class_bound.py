@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 
 import class_zoo
-from drlogit.dual.classes import ClassPoint, class_bound, class_point_of_model
+from drlogit.dual.classes import (
+    ClassCoordinates,
+    ClassPoint,
+    class_bound,
+    class_point_of_model,
+)
 from drlogit.fitting.classes import build_class_problem
+from drlogit.problem.parameters import ADMITTED
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 4, 5])
@@ -27,3 +33,23 @@ def test_a_scaled_point_proves_the_same_bound(seed):
     for one, other in zip(found.point.shares, again.point.shares, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9)
     assert again.value == pytest.approx(found.value, rel=1e-9)
+
+
+def test_the_charge_is_what_the_worst_admitted_model_gains():
+    """Its classes differ by at most so many log-odds per standard deviation of a free column."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 2)) * [1.0, 5.0], np.arange(60) % 3
+    problem = build_class_problem(
+        X, y, classes=np.arange(3), epsilon=0.1, kappa=1.0, norm="l2", feature_costs=[1.0, np.inf]
+    )
+    left = np.zeros((3, 3))  # classes, columns with the intercept
+    left[:, 1] = [3e-6, -1e-6, -2e-6]
+    coordinates = ClassCoordinates(problem)
+    # <G, B> is largest for classes at either end of the range that is admitted.
+    deviation = np.sqrt(np.mean((X[:, 1] - X[:, 1].mean()) ** 2))
+    ends = np.array([0.5, -0.5, -0.5]) * ADMITTED / deviation
+    assert coordinates.charge(left.ravel()) == pytest.approx(left[:, 1] @ ends, rel=1e-9)
+    model = np.zeros((3, 3))
+    model[:, 1] = 0.99 * ends
+    assert coordinates.admits(model)
+    assert not coordinates.admits(model * 1.02)
