@@ -358,8 +358,8 @@ def test_a_threshold_is_that_of_the_library(folder, cancer, run, answer):
     _, out, _ = run(f"audit seen.json unseen.csv --against none {words} --threshold 0.2")
     assert out.index("cost at threshold 0.2") < out.index("log-loss")
     for command, message in (
-        ("threshold seen.json unseen.csv --costs a:b=1", "such as benign:malignant, got 'a:b'"),
-        ("predict seen.json unseen.csv --threshold 1.5", "--threshold must be between 0 and 1"),
+        ("threshold seen.json unseen.csv --costs a:b=1", "such as benign:malignant=1, got 'a:b'"),
+        ("predict seen.json unseen.csv --threshold 1.5", "--threshold must lie between 0 and 1"),
     ):
         code, _, err = run(command)
         assert code == cli.BAD_INPUT

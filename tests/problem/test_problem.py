@@ -262,11 +262,13 @@ BAD = {
     "X empty": ({"X": X[:0], "y": []}, "0 sample", "one row"),
     "X no features": ({"X": X[:, :0]}, "0 feature", "one column"),
     "X strings": ({"X": np.full((12, 2), "a")}, "'a'", "numbers"),
-    "y nan": ({"y": changed(Y, 3, np.nan)}, "NaN", "finite"),
-    "y inf": ({"y": changed(Y, 3, np.inf)}, "infinity", "finite"),
+    "y nan": ({"y": changed(Y, 3, np.nan)}, "got nan in row 3", "a label for every row"),
+    "y inf": ({"y": changed(Y, 3, np.inf)}, "got inf in row 3", "a label for every row"),
     "y missing string": ({"y": np.array(["a", "b", None] * 4, object)}, "NoneType", "missing"),
     "y missing among two": ({"y": np.array([1.0, np.nan] * 6, dtype=object)}, "nan", "missing"),
-    "y pandas missing": ({"y": pd.Series([0, 1, None] * 4, dtype="Int64")}, "NaN", "finite"),
+    "y pandas missing": (
+        {"y": pd.Series([0, 1, None] * 4, dtype="Int64")}, "got nan in row 2", "for every row"
+    ),
     "y short": ({"y": Y[:9]}, "got 9", "12"),
     "y one class": ({"y": np.ones(12)}, r"got 1 \(1.0\)", "two classes"),
     "y three classes": ({"y": [0, 1, 2] * 4}, r"got 3 \(0, 1, 2\)", "two classes"),

@@ -137,7 +137,7 @@ def test_errors_name_what_is_wrong():
         ((chunked(spoiled, 5), y), "block 2 of X: X must hold .*NaN in row 2 of column 3"),
         ((lazy, y[:-1]), "y must have 300 entries, got 299"),
         ((lazy, da.from_array(y[:-1], chunks=9)), "y must have 300 entries, got 299"),
-        ((lazy, da.from_array(np.where(y, np.nan, 0.0), chunks=99)), "must be finite"),
+        ((lazy, da.from_array(np.where(y, np.nan, 0.0), chunks=99)), "a label for every row"),
         ((lazy, da.from_array(X, chunks=99)), "y must have one dimension, got 2"),
         ((lazy[:, 0], y), "X must have two dimensions, got 1"),
     ):

@@ -26,6 +26,7 @@ from damaged import damaged_copies
 from drlogit.cli import main
 from drlogit.dual import bound, certify, pair, pieces
 from drlogit.engine.tables import interior_point_with_domains
+from drlogit.problem.label_costs import FlipCosts
 from drlogit.problem.problem import build_problem
 from drlogit.problem.proof import BrokenProofError, Proof, read_proof
 from drlogit.problem.result import Monitor
@@ -220,7 +221,7 @@ def test_moves_are_within_the_domain():
     ):  # fmt: skip
         wrong = Proof(replace(result.dual, moves=replace(moves, **changes)))
         assert "infeasible dual point" in proven(result, DOMAINS, wrong).reason
-    certain = replace(result, ball=replace(result.ball, kappa=inf))
+    certain = replace(result, ball=replace(result.ball, labels=FlipCosts(inf)))
     assert "infeasible dual point" in proven(certain, DOMAINS).reason
     other = DOMAINS["X"].copy()
     other[0, group] = 0.5
