@@ -501,7 +501,7 @@ def test_mutants_of_the_certificate_are_caught(mutant, monkeypatch):
         wrong = ModuleType(module.__name__)
         wrong.__package__ = "drlogit.dual"
         monkeypatch.setitem(sys.modules, wrong.__name__, wrong)  # for those that import it
-        exec(compile(source.replace(old, new), f"wrong {wrong.__name__}", "exec"), wrong.__dict__)
+        exec(compile(source.replace(old, new), f"<wrong {wrong.__name__}>", "exec"), wrong.__dict__)
     for each in ("plain", "domains") if kind == "both" else (kind,):
         assert refuted(wrong, each) > 0
 
