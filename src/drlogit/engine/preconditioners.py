@@ -13,12 +13,9 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotrs
 
+from ..dual.shifted_cholesky import ShiftedCholesky
 from ..rows.arrays import FloatArray, IndexArray
-
-#: Relative shifts of the diagonal, tried until a matrix has a Cholesky factor.
-_SHIFTS = (1e-12, 1e-9, 1e-6, 1e-3)
 
 
 class Diagonal:
@@ -53,28 +50,17 @@ class Blocks:
 
     def __init__(self, matrices: FloatArray, kept: IndexArray) -> None:
         self.kept, self.shape = kept, matrices.shape[:2]
-        self.factors = [self._factor(matrix) for matrix in matrices]
-
-    @staticmethod
-    def _factor(matrix: FloatArray) -> FloatArray:
-        diagonal = np.diagonal(matrix).copy()
-        for shift in _SHIFTS:
-            np.fill_diagonal(matrix, diagonal * (1.0 + shift) + 1e-300)
-            factor, failed = dpotrf(matrix.T, lower=0, clean=0)
-            if not failed:
-                return np.asarray(factor)
-        return np.asarray(np.diag(np.sqrt(diagonal + 1e-300)))
+        self.factors = [ShiftedCholesky(matrix) for matrix in matrices]
 
     def solve(self, r: FloatArray) -> FloatArray:
-        pairs = zip(self.factors, r, strict=True)
-        return np.stack([dpotrs(factor, row, lower=0)[0] for factor, row in pairs])
+        return np.stack([factor.solve(row) for factor, row in zip(self.factors, r, strict=True)])
 
     def span(self, x: FloatArray) -> Iterator[FloatArray]:
-        self.solved = np.zeros((len(self.factors), len(self.factors[0]), len(x)))
-        whole = np.zeros((len(self.factors[0]), len(x)))
+        self.solved = np.zeros((*self.shape, len(x)))
+        whole = np.zeros((self.shape[1], len(x)))
         whole[self.kept] = x.T
         for factor, solved in zip(self.factors, self.solved, strict=True):
-            solved[:] = dpotrs(factor, whole, lower=0)[0]
+            solved[:] = factor.solve(whole)
             yield whole.T @ solved
 
     def combined(self, weights: FloatArray) -> FloatArray:

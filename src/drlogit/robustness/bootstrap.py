@@ -32,6 +32,7 @@ from ..problem.result import Result
 from ..rows.arrays import FloatArray, IndexArray
 from ..rows.checks import check_weights
 from .guarantees import refittable
+from .linear_model import without_searches
 from .thresholds import NoThresholdError, choose_threshold
 
 
@@ -225,8 +226,7 @@ def _last_step(model: Any) -> RobustLinearClassifier:
 
 def _at_last_step(model: Any, X: Any) -> Any:
     """What the classifier at the end of a model receives."""
-    while hasattr(model, "best_estimator_"):
-        model = model.best_estimator_
+    model = without_searches(model)
     return model[:-1].transform(X) if hasattr(model, "steps") else X
 
 
