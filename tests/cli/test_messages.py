@@ -38,6 +38,7 @@ def folder(tmp_path_factory):
         "money": table.assign(age=[f"${i % 30},000" for i in range(60)]),
         "coded": table.assign(ill=table["ill"] == "yes").astype({"ill": int}),
         "weighted": table.assign(w=-1.0)[["w", *table]],
+        "new": table.drop(columns="ill"),
     }
     for name, each in tables.items():
         each.to_csv(folder / f"{name}.csv", index=False)
@@ -72,6 +73,7 @@ def folder(tmp_path_factory):
         ("threshold model.json good.csv --max-fpr 30", 1, "--max-fpr must lie between 0 and 1"),
         ("threshold model.json good.csv --costs a:b=1", 1, "such as no:yes=1, got 'a:b'"),
         ("audit model.json good.csv -o report.pdf", 1, "name a file that ends in .html"),
+        ("shift model.json good.csv new.csv", 1, "use --unlabelled if the new rows have no labels"),
         ("fitt good.csv", 2, "got 'fitt' (drlogit --help explains the usage)"),
         ("fit", 2, "DATA is missing"),
         ("fit good.csv --epsilom 1", 2, "--epsilom 1: did you mean --epsilon?"),

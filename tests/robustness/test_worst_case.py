@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import linprog
 
+import domain_zoo
 import drlogit
 import zoo
 from drlogit import worst_case_distribution, worst_case_loss
@@ -39,6 +40,28 @@ def test_loss_of_a_fit_is_its_objective(case):
     assert worst_case_loss(result, case.X, case.y, **options) == pytest.approx(
         result.objective, abs=1e-12
     )
+
+
+@pytest.mark.parametrize("seed", [0, 3, 5, domain_zoo.ORDERED, domain_zoo.ORDERED + 1])
+def test_the_ball_of_a_result_is_that_of_its_fit(seed):
+    case = domain_zoo.generated(seed)
+    X, y, weights = (case[name] for name in ("X", "y", "sample_weight"))
+    result = drlogit.solve(**case)
+    found = drlogit.worst_case(result, X, y, "log_loss", sample_weight=weights)
+    assert found.epsilon == case["epsilon"]
+    assert found.value == pytest.approx(result.objective, abs=1e-11)
+
+
+def test_the_flip_costs_of_a_result_are_its_own():
+    result = drlogit.solve(X0, Y0, epsilon=0.05, kappa={-1: 2.0, 1: 0.5}, norm="l2")
+    found = drlogit.worst_case(result, X0, Y0, "log_loss")
+    assert found.value == pytest.approx(result.objective, abs=1e-11)
+    costs = np.linspace(0.5, 2.0, Y0.size)
+    by_sample = drlogit.solve(X0, Y0, epsilon=0.05, kappa=costs)
+    with pytest.raises(ValueError, match="fitted with one kappa for each sample"):
+        drlogit.worst_case(by_sample, X0, Y0, "log_loss")
+    found = drlogit.worst_case(by_sample, X0, Y0, "log_loss", kappa=costs)
+    assert found.value == pytest.approx(by_sample.objective, abs=1e-11)
 
 
 # --- the distribution -----------------------------------------------------------------------

@@ -13,6 +13,7 @@ from typing import Any
 from ..estimators.tables.encoding import FILLS
 from ..files.formats import FORMATS
 from ..fitting.solving import JOINT_SOLVERS
+from ..problem.norms import NORMS
 
 #: What adds an option to a group: ``add("-o --output FILE", "what it is for")``.
 Add = Callable[..., None]
@@ -153,7 +154,7 @@ def add_model_options(parser: argparse.ArgumentParser, **defaults: float) -> Add
         add("--kappa COST", "cost of flipping a label, > 0; inf if labels are correct; at most a "
             "share epsilon/kappa of the labels can be flipped; by label: good=5,bad=inf",
             type=by_label, default=defaults["kappa"])  # fmt: skip
-    add("--norm", "transport norm on the features", choices=("l1", "l2", "linf"), default="l1")
+    add("--norm", "transport norm on the features", choices=tuple(NORMS), default="l1")
     return add
 
 

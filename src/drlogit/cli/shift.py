@@ -39,7 +39,12 @@ def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
     asked = read_asked(arguments, console)
     there = Namespace(**{**vars(arguments), "data": arguments.new})
-    new = read_asked(there, console, with_labels=not arguments.unlabelled)
+    try:
+        new = read_asked(there, console, with_labels=not arguments.unlabelled)
+    except ValueError as error:
+        if "(--target)" not in str(error):
+            raise
+        raise ValueError(f"{error}; use --unlabelled if the new rows have no labels") from None
     found = shift(
         asked.model, asked.samples.X, asked.labels, new.samples.X,
         None if arguments.unlabelled else new.labels, epsilon=arguments.epsilon,

@@ -46,7 +46,14 @@ from ..rows.threads import one_blas_thread
 from .adversary import Adversary
 from .features import Feature, costs_by_feature
 from .linear_model import codes_of
-from .measured_model import MeasuredModel, measure, radius_of_fit, with_the, words_of
+from .measured_model import (
+    MeasuredModel,
+    fitted_ball,
+    measure,
+    radius_of_fit,
+    with_the,
+    words_of,
+)
 
 
 class BallOptions(TypedDict, total=False):
@@ -81,19 +88,16 @@ def audit_problem(
 ) -> Adversary:
     """Check everything and put it together; ``ValueError`` says what is wrong.
 
-    Whatever is None is taken from the fit of the model.  A model without a fit of ours is measured
-    in the ℓ1 norm with κ = 1, and needs an epsilon.  ``common`` is the name and the audit of
-    another model, whose costs and bounds replace those of this model's fit.
+    Whatever is None is taken from the fit of an estimator or result of ours.  Another model is
+    measured in the ℓ1 norm with κ = 1, and needs an epsilon.  ``common`` is the name and the audit
+    of another model, whose costs and bounds replace those of this model's fit.
     """
-    measured = measure(model, X, space, categories)
+    measured, own_ball = measure(model, X, space, categories), fitted_ball(model)
     epsilon = check_epsilon(radius_of_fit(model) if epsilon is None else epsilon)
-    if kappa is None:
-        kappa = own_kappa(None if measured.fit is None else measured.fit.kappa_)
+    kappa = own_kappa(own_ball.kappa) if kappa is None else kappa
     if is_stated_singly(kappa):
         check_kappa(kappa)
-    if norm is None:
-        norm = "l1" if measured.fit is None else measured.fit.norm
-    transport = get_norm(norm)
+    transport = get_norm(own_ball.norm if norm is None else norm)
     linear, matrix = measured.linear, check_features(measured.X)
     n_samples, n_features = matrix.shape
     if linear.coef.shape[-1] != n_features:
@@ -181,7 +185,7 @@ def _in_ball(
     """
     n_features, encoding = matrix.shape[1], measured.encoding
     said, own = words_of(costs, categories, bounds), []
-    if measured.fit is not None:
+    if not measured.columns or measured.fit is not None:  # else the categories of a pipeline
         own = words_of(measured.costs, measured.categories, measured.bounds)
     groups = measured.categories if categories is None else categories
     declared = check_domains(groups, None, n_features, measured.names)

@@ -5,8 +5,8 @@ last step sees; for a table, the encoded columns with their categories.  There a
 on its training data gives the number of the fit.  The *given* space is that of X as it was given,
 into which the steps of a pipeline are folded (:func:`.pipeline_columns.fold`).
 
-In the fitted space our own models are measured as they were fitted: norm, costs, categories and
-bounds.  For others, the columns of a ``OneHotEncoder`` are categories.
+In the fitted space our own models and results are measured as they were fitted: norm, costs,
+categories and bounds.  For others, the columns of a ``OneHotEncoder`` are categories.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,7 +22,10 @@ import scipy.sparse as sp
 from ..estimators.robust_classifier import RobustLinearClassifier
 from ..estimators.tables.encoding import Encoding
 from ..estimators.training_data import matrix_of
+from ..problem.label_costs import BY_SAMPLE, StatedKappa
 from ..problem.problem import column_names
+from ..problem.result import Result
+from ..problem.transport import Ball
 from ..rows.arrays import BoolArray, FloatArray
 from .features import Column, Feature, categories_of, columns_of_encoding, features_of, labels_of
 from .linear_model import LinearModel, as_linear, last_step, without_searches
@@ -35,11 +38,11 @@ _GIVEN = "in the units of X as given"
 class MeasuredModel:
     """A linear model and samples in the space where distance is measured.
 
-    ``fit`` is the model if it is ours.  ``costs``, ``categories`` and ``bounds`` are the defaults
-    of the ball; None where they are not known.  ``space`` describes the space in words, and
-    ``columns`` what is known of the columns besides their names.  ``bounds_from_rows``: the bounds
-    were found in rows, so that other rows may lie beyond them.  ``positions`` are the places of the
-    levels of ordered categories, None for other categories.
+    ``fit`` is the model if it is an estimator of ours.  ``costs``, ``categories`` and ``bounds``
+    are the defaults of the ball; None where they are not known.  ``space`` describes the space in
+    words, and ``columns`` what is known of the columns besides their names.  ``bounds_from_rows``:
+    the bounds were found in rows, so that other rows may lie beyond them.  ``positions`` are the
+    places of the levels of ordered categories, None for other categories.
     """
 
     linear: LinearModel
@@ -70,12 +73,32 @@ def own_fit(model: Any) -> RobustLinearClassifier | None:
     return last if isinstance(last, RobustLinearClassifier) else None
 
 
-def radius_of_fit(model: Any) -> float:
-    """The radius that a model of ours was fitted for."""
+class FittedBall(NamedTuple):
+    """Radius, flip costs and norm of a fit; the radius is None for models of other packages."""
+
+    epsilon: float | None
+    kappa: StatedKappa | None
+    norm: str
+
+
+def fitted_ball(model: Any) -> FittedBall:
+    """What an estimator or a result was fitted with."""
     fit = own_fit(model)
-    if fit is None:
+    if fit is not None:
+        return FittedBall(float(fit.epsilon_), fit.kappa_, fit.norm)
+    if not isinstance(model, Result) or model.ball is None:
+        return FittedBall(None, None, "l1")
+    ball = model.ball
+    by_sample = isinstance(ball.labels.multiples, str)
+    return FittedBall(ball.epsilon, BY_SAMPLE if by_sample else ball.kappa, ball.norm)
+
+
+def radius_of_fit(model: Any) -> float:
+    """The radius that an estimator or a result was fitted for."""
+    epsilon = fitted_ball(model).epsilon
+    if epsilon is None:
         raise ValueError("this model has no radius of its own: give one with epsilon=")
-    return float(fit.epsilon_)
+    return epsilon
 
 
 def measure(model: Any, X: Any, space: str, categories: Any = None) -> MeasuredModel:
@@ -105,6 +128,8 @@ def measure(model: Any, X: Any, space: str, categories: Any = None) -> MeasuredM
         return measured
     if measured.fit is not None:
         return _as_fitted(measured.fit, measured)
+    if isinstance(model, Result) and model.ball is not None:
+        return _in_ball_of_result(model.ball, measured)
     return _with_one_hot(measured) if categories is None else measured
 
 
@@ -155,6 +180,20 @@ def _as_fitted(fit: RobustLinearClassifier, measured: MeasuredModel) -> Measured
         encoding=encoding,
         columns=columns_of_encoding(encoding),
     )
+
+
+def _in_ball_of_result(ball: Ball, measured: MeasuredModel) -> MeasuredModel:
+    """Costs, categories and bounds of a result, as :func:`drlogit.solve` takes them."""
+    none = np.zeros(len(ball.groups), dtype=bool) if ball.with_none is None else ball.with_none
+    positions = ball.positions or (None,) * len(ball.groups)
+    groups: list[Any] = [
+        [*group.tolist(), *[None] * bool(some)]
+        if at is None
+        else dict(zip(group.tolist(), [None if np.isnan(x) else x for x in at], strict=True))
+        for group, some, at in zip(ball.groups, none, positions, strict=True)
+    ]
+    bounds = None if ball.lower is None else (ball.lower, ball.upper)
+    return replace(measured, costs=ball.feature_costs, categories=groups or None, bounds=bounds)
 
 
 def where_measured(fit: RobustLinearClassifier) -> str:
