@@ -20,6 +20,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, log_loss, precision_score, recall_score
 
 import drlogit
+from drlogit.robustness import extremes
 from drlogit.robustness.decisions import Decisions
 from drlogit.robustness.extremes import least_dual
 
@@ -256,6 +257,23 @@ def test_options_that_are_left_out_are_beyond_the_budget(seed, metric, monkeypat
     some, every = ends(), Decisions.hulls
     monkeypatch.setattr(Decisions, "hulls", lambda self, table, least=0.0: every(self, table))
     assert some == pytest.approx(ends(), abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("metric", ["tpr", "fpr", "precision", "npv"])
+def test_ratios_are_the_same_from_a_part_of_the_rows(seed, metric, monkeypatch):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((60, 2))
+    y = (X[:, 0] + rng.logistic(size=60) > 1.0).astype(int)
+
+    def ends():
+        ball = {"epsilon": 0.02 * (1 + seed), "kappa": 1.0, "sample_weight": 1.0 + y}
+        found = drlogit.worst_case(((1.5, 0.2), -0.8), X, y, metric, **ball)
+        return found.low, found.high
+
+    whole = ends()
+    monkeypatch.setattr(extremes, "_MANY", 2)
+    assert ends() == pytest.approx(whole, abs=1e-12)
 
 
 def test_constant_model():

@@ -45,6 +45,12 @@ class Decisions:
     def n_decisions(self) -> int:
         return len(self.reach)
 
+    def picked(self, some: IndexArray) -> Decisions:
+        """Some of the samples, with weights that sum to one."""
+        columns = self.label_costs[:, some], self.reach[:, some]
+        weights = self.weights[some]
+        return Decisions(self.label[some], self.decided[some], *columns, weights / weights.sum())
+
     def values(self, table: FloatArray) -> FloatArray:
         """The values of the samples as they are."""
         return np.asarray(table[self.label, self.decided])

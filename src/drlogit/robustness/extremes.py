@@ -36,6 +36,9 @@ from .decisions import Decisions
 from .metrics import Metric
 from .smooth_metrics import Smooth, smooth
 
+#: Every so many rows are the part that a ratio starts from, if these are more than so many.
+_PART, _MANY = 16, 10_000
+
 #: How exact the gap between two ratios is, and after how many ways to share the budget to stop.
 _GAP_TOL, _MOST_SHARES = 1e-6, 400
 
@@ -114,7 +117,17 @@ class Extremes:
         # Near 0 and 1 Newton steps are slow, because the denominator may vanish there, too.
         if every.cost_to_enter(self.metric.less(limit) == 0.0) <= epsilon:
             return limit
-        theta, least, below = self.nominal(weights), 0.0, self.metric.below
+        start = self.nominal(weights), 0.0
+        some = np.arange(0, weights.size, _PART)
+        if some.size > _MANY:  # a part of the rows brings the start close to the root
+            start = self._ratio_root(sign, epsilon, every.picked(some), *start)
+        return self._ratio_root(sign, epsilon, every, *start)[0]
+
+    def _ratio_root(
+        self, sign: float, epsilon: float, every: Decisions, theta: float, least: float
+    ) -> tuple[float, float]:
+        """Newton steps from a ratio θ to the root, and a rate that the budget reaches."""
+        weights, below = every.weights, self.metric.below
         assert below is not None
         for step in range(100):
             table = sign * self.metric.less(theta)
@@ -133,7 +146,7 @@ class Extremes:
             if total <= 0.0 or (value <= 1e-14 * total and (step > 0 or value > -1e-14 * total)):
                 break
             theta = min(max(theta + sign * value / total, 0.0), 1.0)
-        return float(theta)
+        return float(theta), least
 
     @staticmethod
     def price_of(part: Hulls | Smooth, weights: FloatArray, epsilon: float) -> float:
