@@ -342,60 +342,6 @@ cdef class Work:
                     out[column[e]] += by * value[e]
                 bits &= bits - 1
 
-    cdef double look(self, Py_ssize_t i, double score, const double* x, double lam, double ahead,
-                     double label, double above, Piece* there, uint64_t* sets, Py_ssize_t n_there,
-                     Py_ssize_t* count) noexcept nogil:
-        """The best value at the price λ; up to MOST sets worth more than ``above`` at ``ahead``, if
-        new, go behind those there.
-        """
-        cdef Py_ssize_t n, k, t, e, pick, _new, W = self.t.W
-        cdef double v = label * score, d = 0.0 if label == self.t.y[i] else self.flip(i), best, h, s
-        cdef double curved
-        cdef bint known
-        cdef double* value = &self.values[0]
-        cdef const int* codes = &self.t.codes[i, 0] if self.t.codes.shape[1] else NULL
-        cdef uint64_t* chosen
-        self.priced.beta, self.priced.high = x, x + self.t.high
-        n = sorted_items(&self.priced, codes, codes + self.t.G, &self.tail[0], label, ahead,
-                         self.items)
-        h = self.terms(i, v, &s, &curved)
-        best, value[0] = h - lam * d, h - ahead * d
-        for t in range(n):
-            v -= self.items[t].gain
-            d += self.items[t].cost
-            self.items[t].rate = d              # from here on: what it costs to get there
-            h = self.terms(i, v, &s, &curved)
-            value[t + 1] = h - ahead * d
-            if h - lam * d > best:
-                best = h - lam * d
-        for _new in range(MOST):
-            pick = 0
-            for t in range(1, n + 1):
-                if value[t] > value[pick]:
-                    pick = t
-            if not value[pick] > above:
-                break
-            value[pick] = -INFINITY
-            chosen = sets + (n_there + count[0]) * W
-            for e in range(W):
-                chosen[e] = 0
-            for t in range(pick):
-                e = self.items[t].before
-                if e >= 0:
-                    chosen[e >> 6] &= ~(<uint64_t>1 << (e & 63))
-                chosen[self.items[t].number >> 6] |= <uint64_t>1 << (self.items[t].number & 63)
-            known = False
-            for k in range(n_there):
-                if there[k].y == label:
-                    known |= memcmp(sets + k * W, chosen, W * sizeof(uint64_t)) == 0
-            if known:
-                continue
-            there[n_there + count[0]].y = label
-            d = 0.0 if label == self.t.y[i] else self.flip(i)
-            there[n_there + count[0]].cost = self.items[pick - 1].rate if pick else d
-            count[0] += 1
-        return best
-
     cdef void gram(self, Py_ssize_t i, const Piece* p, const uint64_t* sets, Py_ssize_t n,
                    double sd, double* out) noexcept nogil:
         """Add (16) of a sample: a small matrix in its row and a few columns, then spread out."""
@@ -788,9 +734,74 @@ cdef class Linearisation(Work):
 
     cdef double search(self, Py_ssize_t i, Py_ssize_t first, double top, double label,
                        Py_ssize_t* count) noexcept nogil:
-        """The best value under a label; new pieces go behind those that are there."""
-        return self.look(i, self.score[i], self.x, self.lam, self.ahead, label, top - self.mu,
-                         self.pieces + first, self.sets + first * self.t.W, self.n - first, count)
+        """The best value under a label at the price λ; new pieces go behind those that are there.
+
+        Up to MOST sets of items that are worth more than τ - μ at the price ``ahead`` join.
+        """
+        cdef Py_ssize_t t, pick, new, _
+        cdef double best, flip = 0.0 if label == self.t.y[i] else self.flip(i)
+        cdef Py_ssize_t n = self.prefixes(i, label, flip, &best)
+        for _ in range(MOST):
+            pick = 0
+            for t in range(1, n + 1):
+                if self.values[t] > self.values[pick]:
+                    pick = t
+            if not self.values[pick] > top - self.mu:
+                break
+            self.values[pick] = -INFINITY
+            new = self.n + count[0]
+            self.set_of_prefix(pick, self.sets + new * self.t.W)
+            if self.is_known(first, new, label):
+                continue
+            self.pieces[new].y = label
+            self.pieces[new].cost = self.items[pick - 1].rate if pick else flip
+            count[0] += 1
+        return best
+
+    cdef Py_ssize_t prefixes(self, Py_ssize_t i, double label, double flip,
+                             double* best) noexcept nogil:
+        """The sample with a label and its best items moved, one after another: how many items.
+
+        ``values`` are those at the price ``ahead``, ``best`` is the best one at λ, and the rate of
+        an item becomes what it costs to get there.
+        """
+        cdef Py_ssize_t t, n
+        cdef double v = label * self.score[i], d = flip, s, curved
+        cdef const int* codes = &self.t.codes[i, 0] if self.t.codes.shape[1] else NULL
+        cdef double h = self.terms(i, v, &s, &curved)
+        self.priced.beta, self.priced.high = self.x, self.x + self.t.high
+        n = sorted_items(&self.priced, codes, codes + self.t.G, &self.tail[0], label, self.ahead,
+                         self.items)
+        best[0], self.values[0] = h - self.lam * d, h - self.ahead * d
+        for t in range(n):
+            v -= self.items[t].gain
+            d += self.items[t].cost
+            self.items[t].rate = d
+            h = self.terms(i, v, &s, &curved)
+            self.values[t + 1] = h - self.ahead * d
+            best[0] = max(best[0], h - self.lam * d)
+        return n
+
+    cdef void set_of_prefix(self, Py_ssize_t count, uint64_t* out) noexcept nogil:
+        """The set of the first items; a later level of an ordered group replaces an earlier one."""
+        cdef Py_ssize_t t, e
+        for e in range(self.t.W):
+            out[e] = 0
+        for t in range(count):
+            e = self.items[t].before
+            if e >= 0:
+                out[e >> 6] &= ~(<uint64_t>1 << (e & 63))
+            e = self.items[t].number
+            out[e >> 6] |= <uint64_t>1 << (e & 63)
+
+    cdef bint is_known(self, Py_ssize_t first, Py_ssize_t new, double label) noexcept nogil:
+        """Whether one of the sample's pieces has this label and the set of the new one."""
+        cdef Py_ssize_t k, size = self.t.W * sizeof(uint64_t)
+        for k in range(first, self.n):
+            if self.pieces[k].y == label and memcmp(self.sets + k * self.t.W,
+                                                    self.sets + new * self.t.W, size) == 0:
+                return True
+        return False
 
     cdef void copy_new(self, Py_ssize_t i, Py_ssize_t* count) noexcept nogil:
         """The pieces that were new where a refused step led to."""

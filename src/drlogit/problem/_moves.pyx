@@ -197,17 +197,70 @@ cdef class Oracle:
         levels.price(self.m.beta, &self.m)
 
 
+cdef Py_ssize_t prefixes(const Priced* m, Item* items, const int* now, const int* levels,
+                         const double* values, double sign, double score, double cost,
+                         double least, double[:, ::1] out) noexcept nogil:
+    """Cost and loss of a sample with a label and its best items moved, one after another; how many
+    there are.  The label costs ``cost``.
+    """
+    cdef Py_ssize_t t, n = sorted_items(m, now, levels, values, sign, least, items)
+    cdef double s, margin = sign * score
+    out[0, 0], out[0, 1] = cost, loss_terms(margin, &s)
+    for t in range(n):
+        margin -= items[t].gain
+        cost += items[t].cost
+        out[t + 1, 0], out[t + 1, 1] = cost, loss_terms(margin, &s)
+    return n + 1
+
+
+cdef Py_ssize_t upper_hull(const double[:, ::1] own, Py_ssize_t n_own,
+                           const double[:, ::1] other, Py_ssize_t n_other, double least,
+                           double[:, ::1] hull) noexcept nogil:
+    """The upper hull of the points of both labels, as far as it rises by more than ``least`` per
+    cost: how many points it has.
+
+    Both lists are sorted by cost.  A point of the hull is its cost, its loss and its number, for
+    the other label ``-1 - number``.
+    """
+    cdef Py_ssize_t a = 0, b = 0, top = 0
+    cdef double cost, value, number, step, rise
+    while a < n_own or b < n_other:
+        if b >= n_other or (a < n_own and own[a, 0] <= other[b, 0]):
+            cost, value, number = own[a, 0], own[a, 1], a
+            a += 1
+        else:
+            cost, value, number = other[b, 0], other[b, 1], -1 - b
+            b += 1
+        while top > 0:
+            step, rise = cost - hull[top - 1, 0], value - hull[top - 1, 1]
+            if rise <= least * step:
+                break
+            if step > 0.0 and (top == 1 or rise * (hull[top - 1, 0] - hull[top - 2, 0])
+                               < step * (hull[top - 1, 1] - hull[top - 2, 1])):
+                break
+            top -= 1
+        if top == 0 or (value - hull[top - 1, 1] > least * (cost - hull[top - 1, 0])
+                        and cost > hull[top - 1, 0]):
+            hull[top, 0], hull[top, 1], hull[top, 2] = cost, value, number
+            top += 1
+    return top
+
+
 def envelope(Oracle oracle, Py_ssize_t first, Py_ssize_t last, const double[::1] scores,
              const double[::1] y, const double[::1] kappa, double least, const int[:, ::1] now,
              const double[:, ::1] values, const int[:, ::1] levels, Py_ssize_t[::1] count,
              double[::1] rates, double[::1] costs, int[::1] moves):
-    """Edges of the upper hulls of samples ``first`` to ``last - 1``: how many altogether, and of
-    each.
+    """Edges of the upper hulls of samples ``first`` to ``last - 1``: how many there are.
+
+    ``count`` is their number for each sample; ``moves`` is the number of the point that an edge
+    leads to.
     """
-    cdef Py_ssize_t size = oracle.most, i, n, t, a, b, top, filled = 0, label
-    cdef Py_ssize_t length[2]
-    cdef double sign, margin, px, pv, which, step, rise, cost, s
-    cdef Py_ssize_t N = scores.shape[0], room = (last - first) * (2 * size + 1)
+    cdef Py_ssize_t size = oracle.most, i, t, top, filled = 0
+    cdef Py_ssize_t n_own, n_other, N = scores.shape[0], room = (last - first) * (2 * size + 1)
+    cdef double cost, step
+    cdef const int* codes
+    cdef const int* places
+    cdef const double* numbers
     fit(y.shape[0] == N and now.shape[0] == N and values.shape[0] == N and last <= N, "samples")
     fit((kappa.shape[0] == 1 or kappa.shape[0] == N) and now.shape[1] >= oracle.m.n_groups,
         "kappa and groups")
@@ -216,51 +269,20 @@ def envelope(Oracle oracle, Py_ssize_t first, Py_ssize_t last, const double[::1]
         "bounded features")
     fit(rates.shape[0] >= room and costs.shape[0] >= room and moves.shape[0] >= room,
         "room for edges")
-    # Prefixes of both labels: cost and loss; of the hull also which (length; flipped ones
-    # negative).
-    cdef double[:, :, ::1] line = np.empty((2, size + 1, 2))
+    cdef double[:, ::1] own = np.empty((size + 1, 2)), other = np.empty((size + 1, 2))
     cdef double[:, ::1] hull = np.empty((2 * size + 2, 3))
     with nogil:
         for i in range(first, last):
-            length[1] = 0
-            for label in range(2):
-                cost = kappa[i if kappa.shape[0] > 1 else 0] if label else 0.0
-                if cost > 1e300:
-                    continue
-                sign = -y[i] if label else y[i]
-                margin = sign * scores[i]
-                n = sorted_items(&oracle.m, &now[i, 0] if now.shape[1] else NULL,
-                                 &levels[i, 0] if levels.shape[1] else NULL,
-                                 &values[i, 0] if values.shape[1] else NULL, sign, least,
-                                 oracle.items)
-                line[label, 0, 0], line[label, 0, 1] = cost, loss_terms(margin, &s)
-                for t in range(n):
-                    margin -= oracle.items[t].gain
-                    cost += oracle.items[t].cost
-                    line[label, t + 1, 0], line[label, t + 1, 1] = cost, loss_terms(margin, &s)
-                length[label] = n + 1
-            # Merge by cost; keep the upper hull as far as it rises by more than ``least`` per cost.
-            a = b = top = 0
-            while a < length[0] or b < length[1]:
-                if b >= length[1] or (a < length[0] and line[0, a, 0] <= line[1, b, 0]):
-                    px, pv, which = line[0, a, 0], line[0, a, 1], a
-                    a += 1
-                else:
-                    px, pv, which = line[1, b, 0], line[1, b, 1], -1 - b
-                    b += 1
-                while top > 0:
-                    step, rise = px - hull[top - 1, 0], pv - hull[top - 1, 1]
-                    if rise <= least * step:
-                        break
-                    if step > 0.0 and (top == 1 or rise
-                                       * (hull[top - 1, 0] - hull[top - 2, 0]) < step
-                                       * (hull[top - 1, 1] - hull[top - 2, 1])):
-                        break
-                    top -= 1
-                if top == 0 or (pv - hull[top - 1, 1] > least * (px - hull[top - 1, 0])
-                                and px > hull[top - 1, 0]):
-                    hull[top, 0], hull[top, 1], hull[top, 2] = px, pv, which
-                    top += 1
+            codes = &now[i, 0] if now.shape[1] else NULL
+            places = &levels[i, 0] if levels.shape[1] else NULL
+            numbers = &values[i, 0] if values.shape[1] else NULL
+            n_own = prefixes(&oracle.m, oracle.items, codes, places, numbers, y[i], scores[i],
+                             0.0, least, own)
+            n_other, cost = 0, kappa[i if kappa.shape[0] > 1 else 0]
+            if cost <= 1e300:
+                n_other = prefixes(&oracle.m, oracle.items, codes, places, numbers, -y[i],
+                                   scores[i], cost, least, other)
+            top = upper_hull(own, n_own, other, n_other, least, hull)
             count[i - first] = top - 1
             for t in range(1, top):
                 step = hull[t, 0] - hull[t - 1, 0]
