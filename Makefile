@@ -172,7 +172,8 @@ inplace: | $(BIN)/python
 	@test -d build/inplace || PATH="$(CURDIR)/$(BIN):$$PATH" meson setup build/inplace >/dev/null
 	@PATH="$(CURDIR)/$(BIN):$$PATH" ninja -C build/inplace
 	@for so in build/inplace/*.so; do \
-	    name=$$(basename $$so | cut -d. -f1); cp $$so $$(dirname $$(find src -name $$name.pyx))/; done
+	    source=$$(find src -name $$(basename $$so | cut -d. -f1).pyx); \
+	    cp $$so $$(dirname $${source:-src/drlogit/_cyutility.c})/; done
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
