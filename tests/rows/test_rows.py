@@ -119,6 +119,32 @@ def test_float32_products_accumulate_in_double_precision(convert):
     np.testing.assert_allclose(block.margins(v), wide @ v, rtol=1e-13)
 
 
+def test_a_product_sees_the_array_as_it_is():
+    X = np.ones((5, 3), dtype=np.float32)
+    block = block_of(X)
+    assert block.margins(np.ones(3)).tolist() == [3.0] * 5
+    X[:] = 2.0
+    assert block.margins(np.ones(3)).tolist() == [6.0] * 5
+
+
+@pytest.mark.parametrize("kind", ["C", "F", "every-other-column", "float32", "float32-F"])
+@pytest.mark.parametrize("shift", [0.0, 3.0])
+def test_products_of_many_columns_agree_with_numpy(kind, shift):
+    """Rows that are converted to double, contiguous or not; panels of 200 rows, the last of 130."""
+    rng = np.random.default_rng(14)
+    X = rng.standard_normal((530, 200)).astype(np.float32).astype(np.float64)
+    block = block_of(DENSE[kind](X), intercept=True)
+    if shift:
+        block = block.shifted(np.full(200, shift))
+    Z = np.column_stack([X - shift, np.ones(530)])
+    v, r, d = rng.standard_normal(201), rng.standard_normal((530, 3)), rng.random(530)
+    np.testing.assert_allclose(block.margins(v), Z @ v, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(block.scores(v[None]), Z @ v[:, None], rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(block.adjoint(r), Z.T @ r, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(block.adjoint(d), Z.T @ d, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(block.gram(d), Z.T @ (d[:, None] * Z), rtol=1e-11, atol=1e-11)
+
+
 @pytest.mark.parametrize("values", ["ones", "float64", "float32"])
 @pytest.mark.parametrize("filled", [10, 150])
 def test_sparse_products_over_several_panels(filled, values):
