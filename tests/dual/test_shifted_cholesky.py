@@ -26,5 +26,15 @@ def test_a_singular_matrix_gets_a_shift_that_changes_little():
     np.testing.assert_allclose(A.T @ A @ factor.solve(right), right, rtol=1e-6, atol=1e-9)
 
 
-def test_a_matrix_that_rounding_made_indefinite_has_a_factor_too():
-    assert not ShiftedCholesky(np.array([[1.0, 0.0], [1.001, 1.0]])).failed
+def test_a_matrix_that_rounding_made_indefinite_is_solved_with_a_larger_shift():
+    half = np.array([[4.0, 0.0], [2.002, 1.0]])  # 1.001 at unit diagonal: no shift below it helps
+    shifted = np.array([[4.04, 2.002], [2.002, 1.01]])
+    found = ShiftedCholesky(half).solve(np.array([1.0, 2.0]))
+    np.testing.assert_allclose(found, np.linalg.solve(shifted, [1.0, 2.0]), rtol=1e-9)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_a_matrix_that_is_not_finite_has_no_factor(wrong):
+    half = np.eye(4)
+    half[2, 1] = wrong
+    assert ShiftedCholesky(half).failed

@@ -97,3 +97,6 @@ def pair_sums(
     Without s it is that of the coefficients, without a nothing flips.  The sums are
     ``Σ w (s - a) z``, then ``Σ w H(s)`` and what flips cost in units of κ.
     """
+
+def factor_in_place(matrix: FloatArray) -> tuple[FloatArray, bool]:
+    """Write the factor of a matrix into its upper half: its scaling, and whether there is one."""

@@ -12,6 +12,7 @@ from drlogit.problem._losses cimport add_entropies, loss_terms
 from drlogit.problem.parameters import ADMITTED
 from drlogit.rows._products cimport CompiledRows, CsrRows
 from drlogit.rows._shapes cimport fit
+from ._cholesky cimport shifted_factor
 
 ROUNDING = 2.0**-53     # its unit
 NOTHING = 1e-300        # more than underflow can take from any sum
@@ -222,3 +223,12 @@ def pair_sums(CompiledRows rows, const double[::1] coef, const double[::1] s, co
             total[j] += lost[j]
     rows.free()
     return state, found, float(panels[2])
+
+
+def factor_in_place(double[:, ::1] matrix):
+    """The scaling to unit diagonal, and whether there is a factor: :mod:`._cholesky`."""
+    cdef Py_ssize_t n = matrix.shape[0]
+    cdef double[::1] unit = np.ones(n)
+    fit(matrix.shape[1] == n, "a square matrix")
+    found = n == 0 or shifted_factor(&matrix[0, 0], &unit[0], <int>n)
+    return np.asarray(unit), found

@@ -11,9 +11,9 @@ has a hundred of these: more than the samples take on 500 rows.
 Derivation: docs/algorithm.md, (8), (9) and (11) to (14).
 """
 import numpy as np
-from libc.math cimport INFINITY, sqrt
+from libc.math cimport INFINITY
 from scipy.linalg.cython_blas cimport dtrsv
-from scipy.linalg.cython_lapack cimport dpotrf
+from drlogit.dual._cholesky cimport shifted_factor
 from drlogit.dual.bound import DualSums, lower_bound
 from drlogit.rows._shapes cimport fit
 from ._cones cimport dot
@@ -25,9 +25,6 @@ cdef int ONE = 1
 cdef double KEPT = SETTINGS.kept_product
 cdef double GUIDE = 1.0, PREDICTOR = SETTINGS.class_predictor, CORRECTOR = SETTINGS.class_corrector
 cdef double CORRECTION = SETTINGS.class_correction
-
-# Shifts of the unit diagonal that are tried: from the first on, times the factor, below the last.
-cdef double FIRST_SHIFT = 1e-14, SHIFT_FACTOR = 100.0, LAST_SHIFT = 1e-3
 
 # Trust rows hold an iterate if they push by more than this share of ε (less when the
 # complementarity is below HELD_BELOW), once the complementarity is below HELD_NEAR.
@@ -104,13 +101,12 @@ cdef class Newton:
         self.cone.parts(&parts[0, 0], &parts[1, 0], &parts[2, 0])
         return self.wide.build(weights, data, np.asarray(parts), self.pinned)
 
-    cdef void assemble(self, bint proof) noexcept:
-        """The matrix of (8) at unit diagonal; OpenBLAS factors upper triangles faster."""
-        cdef Py_ssize_t j, k, first, P = self.size
-        cdef double* gram = &self.sums[0]
+    cdef bint factorise(self, bint proof) noexcept:
+        """The factor of the matrix of (8); False if it has none."""
+        cdef Py_ssize_t j, k, P = self.size
+        cdef const double* gram = &self.sums[0]
+        cdef const double* scale = &self.scale[0]
         cdef double* matrix = &self.factor[0, 0]
-        cdef double* scale = &self.scale[0]
-        cdef double* unit = &self.unit[0]
         for j in range(P):
             for k in range(j + 1):
                 matrix[j * P + k] = scale[j] * scale[k] * gram[j * P + k]
@@ -118,26 +114,7 @@ cdef class Newton:
         if self.pinned:
             for j in range(P):
                 matrix[(P - 1) * P + j] = 0.0
-        for j in range(P):
-            unit[j] = 1.0 / sqrt(matrix[j * P + j]) if matrix[j * P + j] > 0.0 else 1.0
-            matrix[j * P + j] = 1.0
-        for first in range(0, P, 8):     # as many rows of it are written together
-            for j in range(first + 1, P):
-                for k in range(first, min(first + 8, j)):
-                    matrix[k * P + j] = unit[j] * unit[k] * matrix[j * P + k]
-
-    cdef bint factorise(self, bint proof) noexcept:
-        """Cholesky factor of the matrix with the smallest shift of its diagonal that gives one."""
-        cdef Py_ssize_t j
-        cdef double shift = FIRST_SHIFT
-        cdef int info = 1, order = self.size
-        while info != 0 and shift < LAST_SHIFT:
-            self.assemble(proof)
-            for j in range(order):
-                self.factor[j, j] += shift
-            dpotrf("L", &order, &self.factor[0, 0], &order, &info)
-            shift *= SHIFT_FACTOR
-        return info == 0
+        return shifted_factor(matrix, &self.unit[0], <int>P)
 
     # --- the certificate ------------------------------------------------------------------------
 
