@@ -327,16 +327,12 @@ cdef class RowCone(LinearCone):
         return total
 
     cdef void widen_trust(self, const double* x, double mu, bint held) noexcept:
-        """Trust rows go along with the iterate."""
+        """Trust rows go along with the iterate, and allow twice as much while they hold it."""
         cdef Py_ssize_t k
-        cdef double price, most = 0.0, cost
+        cdef double price
         for k in range(self.n_true, self.m):
-            most = max(most, self.mult[k] * self.costs[k - self.n_true])
-        for k in range(self.n_true, self.m):
-            cost = self.costs[k - self.n_true]
-            price = max(self.price[k], max(TRUST * cost, -1.2 * self.at(k, x) / x[self.last]))
-            if held and self.mult[k] * cost > 0.1 * most:
-                price *= 2.0
+            price = max(TRUST * self.costs[k - self.n_true], -1.2 * self.at(k, x) / x[self.last])
+            price = max(price, 2.0 * self.price[k] if held else self.price[k])
             if price > self.price[k]:
                 self.price[k] = price
                 self.slack[k] = self.at(k, x) + price * x[self.last]
