@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from benchmarks.cutting_planes import cutting_planes
+from benchmarks.domain_cases import domain_case
 
 import domain_zoo
 import drlogit
@@ -122,6 +123,16 @@ def test_two_ordered_levels_are_an_unordered_category():
 def test_never_more_pessimistic_than_the_same_data_as_numbers(seed):
     case = domain_zoo.generated(seed) | {"norm": "l1"}
     assert drlogit.solve(**case).objective <= drlogit.solve(**numbers_of(case)).objective + 1e-6
+
+
+@pytest.mark.parametrize("number", [3036, 21029])
+def test_radii_at_which_only_immovable_features_count_are_proven(number):
+    """λ goes to zero, and the dual point takes many corrections until its charge is small."""
+    X, y, options = domain_case(number)
+    movable = drlogit.epsilon_max(X, y, **{k: v for k, v in options.items() if k != "epsilon"})
+    found = drlogit.solve(X, y, **options)
+    assert options["epsilon"] > movable
+    assert found.converged
 
 
 @pytest.mark.parametrize("seed", [*range(12), *ORDERED])

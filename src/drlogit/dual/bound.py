@@ -41,7 +41,15 @@ class DualSums(NamedTuple):
 def lower_bound(
     coordinates: Coordinates, epsilon: float, sums: DualSums, lam: float | None = None
 ) -> tuple[float, float]:
-    """The bound over admitted models, and the factor that scales the point into the ball.
+    """The bound over admitted models, and the factor that scales the point into the ball."""
+    value, factor = charged_value(coordinates, epsilon, sums, lam)
+    return max(value, 0.0), factor
+
+
+def charged_value(
+    coordinates: Coordinates, epsilon: float, sums: DualSums, lam: float | None = None
+) -> tuple[float, float]:
+    """What a dual point proves, negative if its charge is larger than its entropy; the factor.
 
     Scaling the point by θ scales its use of ε and its charge by θ, and keeps at least θ of its
     entropy: the removed mass returns to the unchanged sample with s = 0.  At a given λ nothing is
@@ -60,4 +68,4 @@ def lower_bound(
         value = kept + rest - 8.0 * ROUNDING * (abs(kept) + lam * (epsilon + used))
     if not math.isfinite(value):
         return 0.0, 0.0
-    return max(value, 0.0), factor
+    return value, factor

@@ -14,7 +14,7 @@ import numpy as np
 from libc.math cimport INFINITY
 from scipy.linalg.cython_blas cimport dtrsv
 from drlogit.dual._cholesky cimport shifted_factor
-from drlogit.dual.bound import DualSums, lower_bound
+from drlogit.dual.bound import DualSums, charged_value
 from drlogit.rows._shapes cimport fit
 from ._cones cimport dot
 from . cimport _sums
@@ -154,7 +154,7 @@ cdef class Newton:
         return self.change.copy()
 
     def prove(self, double[::1] sums):
-        """The bound (13), (14) of a dual point from its sums."""
+        """The bound (13), (14) of a dual point from its sums; negative if it proves nothing."""
         cdef Py_ssize_t j, P = self.size
         fit(sums.shape[0] == P + _sums.PROOF, "sums of a dual point")
         cdef double entropy = sums[P + _sums.PROOF_ENTROPY]
@@ -163,7 +163,7 @@ cdef class Newton:
             self.proof[j] = self.scale[j] * sums[j]
         self.proof[P - 1] += self.budget()
         found = DualSums(-np.asarray(sums[:P - 1]), -sums[P - 1], entropy, self.length)
-        value, _ = lower_bound(self.coordinates, self.given, found)
+        value, _ = charged_value(self.coordinates, self.given, found)
         self.dual = max(self.dual, value)
         return value
 

@@ -31,6 +31,11 @@ _ROUNDING, _EXHAUSTED = 1e-14, 1e-7
 #: Shorter steps end a run as stalled.
 _LEAST_STEP = 1e-9
 
+#: A dual point is corrected again if the last correction left at most this share of what its bound
+#: lacked.  With .3, one of 1,500 generated problems with domains has no bound; .7 takes 10 % more
+#: corrections.
+_CORRECTED = 0.5
+
 #: A budget of flips below this counts as none, where rows measure one.
 _NO_BUDGET = 1e-10
 
@@ -193,7 +198,7 @@ class Bounds(Generic[S, D]):
         newton, point = self.newton, None
         newton.begin_proof()
         short = before = math.inf
-        while newton.dual < target and short <= SETTINGS.helpful * before:
+        while newton.dual < target and short <= _CORRECTED * before:
             point, sums = self.samples.certify(state, point, newton.correction())
             known, value = newton.dual, newton.prove(sums)
             if newton.dual > known:
