@@ -1,9 +1,12 @@
 """The stress grid: generated problems of every awkward kind, each to be certified.
 
-    python benchmarks/stress.py [--problems 600] [--tol 1e-6] [--solver interior-point]
+    python -m benchmarks.stress [--of numbers] [--first 0] [--problems 600] [--judged 0]
 
-Prints one line per problem that was not certified, and totals per kind.  Every problem is
-determined by its number, so a failure can be looked at again with ``stress.problem(k)``.
+Problems are of numbers, with domains (categories and bounds) or of several classes.  Prints one
+line per problem that was not certified, and totals per kind.  Every problem is determined by its
+number, so a failure can be looked at again with ``stress.SOURCES["numbers"](k)``.  Of so many
+certified problems as ``--judged`` says, the bound is compared with values of models in fifty
+digits.
 """
 
 from __future__ import annotations
@@ -12,12 +15,16 @@ import argparse
 import itertools
 import time
 from collections import Counter
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
+import mpmath as mp
 import numpy as np
 import scipy.sparse as sp
 
 import drlogit
+from benchmarks import false_bounds
+from benchmarks.domain_cases import domain_case
 
 KINDS = (
     "plain", "unscaled", "separable", "duplicated", "rank-deficient", "wide", "zero-columns",
@@ -26,6 +33,9 @@ KINDS = (
 EPSILONS = (1e-6, 1e-4, 1e-2, 0.1, 1.0, 10.0)
 KAPPAS = (0.05, 0.5, 2.0, 10.0, np.inf)
 NORMS = ("l1", "l2", "linf")
+
+#: Kind, X, y and the other arguments of ``drlogit.solve``.
+Case: TypeAlias = tuple[str, Any, Any, dict[str, Any]]
 
 
 def problem(k: int) -> tuple[str, Any, Any, dict[str, Any]]:
@@ -79,37 +89,72 @@ def problem(k: int) -> tuple[str, Any, Any, dict[str, Any]]:
     return kind, data, y, {"epsilon": epsilon, "kappa": kappa, "norm": norm, **options}
 
 
+def classes(k: int) -> Case:
+    """Problem number ``k`` of several classes."""
+    made = false_bounds.classes(k)
+    return made.kind, made.X, made.y, made.options
+
+
+SOURCES: dict[str, Callable[[int], Case]] = {
+    "numbers": problem,
+    "domains": lambda k: ("domains", *domain_case(k)),
+    "classes": classes,
+}
+
+
+def is_false(case: Case, result: drlogit.Result) -> bool:
+    """Whether the bound of a fit is above the value of a model: its own or a more exact one."""
+    kind, X, y, options = case
+    exact = drlogit.solve(X, y, tol=1e-10, **options)
+    dense, defaults = X.toarray() if sp.issparse(X) else X, {"feature_costs": None}
+    several = len(np.unique(y)) > 2
+    made = false_bounds.Generated(kind, dense, y if several else y > 0, defaults | options)
+    judge = (false_bounds.ClassJudge if several else false_bounds.Judge)(made)
+    least = min(judge.least_value(result), judge.least_value(exact))
+    return bool(least < max(result.dual_objective, exact.dual_objective))
+
+
 def main() -> None:
     """Run the grid and print what happened."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--of", choices=SOURCES, default="numbers")
+    parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--problems", type=int, default=600)
+    parser.add_argument("--judged", type=int, default=0)
     parser.add_argument("--tol", type=float, default=1e-6)
     parser.add_argument("--solver", default="interior-point")
     arguments = parser.parse_args()
+    mp.mp.dps = false_bounds.DIGITS
     totals: Counter[str] = Counter()
     failed: Counter[str] = Counter()
-    iterations = []
+    iterations: list[int] = []
+    judged = false = 0
     started = time.perf_counter()
-    for k in range(arguments.problems):
-        kind, X, y, options = problem(k)
+    for k in range(arguments.first, arguments.first + arguments.problems):
+        case = kind, X, y, options = SOURCES[arguments.of](k)
         result = drlogit.solve(X, y, solver=arguments.solver, tol=arguments.tol, **options)
         totals[kind] += 1
         iterations.append(result.n_iter)
         if result.gap > arguments.tol:
             failed[kind] += 1
-            settings = {name: options[name] for name in ("epsilon", "kappa", "norm")}
+            kappa = "many" if np.ndim(options["kappa"]) else f"{options['kappa']:g}"
             print(
-                f"{k:5d} {kind:15s} {X.shape} {settings} intercept={options['fit_intercept']}"
-                f" gap {result.gap:.1e} after {result.n_iter}: {result.status.name}"
+                f"{k:5d} {kind:15s} {X.shape} epsilon={options['epsilon']:g} kappa={kappa}"
+                f" norm={options['norm']} intercept={options['fit_intercept']}"
+                f" gap {result.gap:.1e} after {result.n_iter}: {result.status.name}",
+                flush=True,
             )
+        elif judged < arguments.judged:
+            judged += 1
+            false += is_false(case, result)
     print(
         f"{arguments.problems} problems in {time.perf_counter() - started:.0f} s,"
         f" tol {arguments.tol:g}:"
-        f" {arguments.problems - failed.total()} certified;"
-        f" iterations median {np.median(iterations):.0f}, 99 % {np.quantile(iterations, 0.99):.0f},"
+        f" {arguments.problems - failed.total()} certified, {false} of {judged} judged false;"
+        f" iterations mean {np.mean(iterations):.2f}, 99 % {np.quantile(iterations, 0.99):.0f},"
         f" most {max(iterations)}"
     )
-    for kind in KINDS:
+    for kind in sorted(totals):
         print(f"  {kind:15s} {totals[kind] - failed[kind]:4d} of {totals[kind]}")
 
 
