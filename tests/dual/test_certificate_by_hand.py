@@ -17,9 +17,10 @@ import pytest
 import scipy.special
 from scipy.optimize import minimize_scalar
 
+import domain_zoo
 import drlogit
 import zoo
-from drlogit.dual.certify import certify
+from drlogit.dual.certify import certify, primal_value
 from drlogit.dual.pair import pair_bound
 from drlogit.problem.label_costs import FlipCosts
 from drlogit.problem.norms import get_norm
@@ -214,3 +215,16 @@ def test_without_a_dual_point_the_flips_are_those_that_pay():
     margins = problem.rows.gather(problem.margins(coefficients))
     assert 0 < np.count_nonzero(shares) < shares.size
     np.testing.assert_array_equal(shares > 0.0, margins > 0.5 * lam)
+
+
+@pytest.mark.parametrize("unit", [0.02, 1.0, 50.0])  # of costs, so that λ is of any size
+def test_a_good_guess_of_lambda_takes_one_look_at_the_moves(unit, monkeypatch):
+    case = domain_zoo.generated(4)
+    case |= {name: unit * case[name] for name in ("epsilon", "kappa", "feature_costs")}
+    fit, problem, looks = drlogit.solve(**case, tol=1e-9), build_problem(**case), []
+    coefficients = problem.join(fit.coef, fit.intercept)
+    lam, value = primal_value(problem, coefficients)
+    look = Problem.robust_loss
+    monkeypatch.setattr(Problem, "robust_loss", lambda *given: looks.append(1) or look(*given))
+    assert primal_value(problem, coefficients, lam) == pytest.approx((lam, value), rel=1e-9)
+    assert len(looks) == 1

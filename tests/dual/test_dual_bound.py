@@ -267,6 +267,14 @@ def test_points_outside_the_ball_are_scaled_strictly_inside():
     assert bound == pytest.approx(0.48, abs=1e-9)
 
 
+def test_at_a_given_lambda_points_outside_the_ball_stay_as_they_are():
+    inside = one_free_column(kind=np.array([IN_NORM, FREE], np.int32), costs=np.array([2.0, 1.0]))
+    sums = DualSums(np.array([0.375, 0.0]), 0.5, 0.6, 10)
+    bound, factor = lower_bound(inside, 1.0, sums, lam=2.0)
+    assert bound == pytest.approx(0.6 + 2.0 * (1.0 - 1.25), abs=1e-9)
+    assert factor == 1.0
+
+
 @pytest.mark.parametrize("name", NORMS)
 def test_a_norm_that_is_new_has_bounds(name):
     """One that differs from a known norm by its name alone proves as much."""
