@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from drlogit.engine.wide import conjugate_gradients
+from drlogit.engine.conjugate_gradients import conjugate_gradients
 
 
 def scaled_matrix(rank, size, seed):

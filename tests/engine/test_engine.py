@@ -170,9 +170,6 @@ def test_systems_that_are_not_formed_give_the_same_answer(case, monkeypatch):
     factored = drlogit.solve(case.X, case.y, **case.options)
     assert factored.gap <= 1e-6
     assert factored.objective == pytest.approx(direct.objective, abs=2e-6)
-    monkeypatch.setattr(wide, "FACTOR_LIMIT", 0)
-    iterative = drlogit.solve(case.X, case.y, **case.options)
-    assert iterative.gap <= 1e-6
 
 
 @pytest.mark.parametrize("norm", zoo.NORM_NAMES)

@@ -46,7 +46,7 @@ class Iterate:
             self.state, newton.trial(primal), primal, dual, self.mu
         )
         newton.move(primal, dual)
-        assert newton.linearise(sums, None if newton.wide is None else self.samples.weights(state))
+        assert newton.linearise(sums, None if newton.wide is None else self.samples.curved(state))
         self.values = newton.residuals()[self.moves], newton.complementarity, newton.loss
         if keep:
             self.state = state

@@ -102,8 +102,7 @@ def test_linearisation(samples, gram, least):
         found = sums[: P * P].reshape(P, P)
         np.testing.assert_allclose(np.tril(found), np.tril(matrix), atol=1e-14)
     else:
-        np.testing.assert_allclose(sums[: P - 1], np.diag(matrix)[:-1], atol=1e-14)
-        np.testing.assert_allclose(sums[P : 2 * P], matrix[-1], atol=1e-14)
+        np.testing.assert_allclose(sums[:P], matrix[-1], atol=1e-14)
     gradient, affine, centring = sums[-3 * P - SCALARS : -SCALARS].reshape(3, P)
     np.testing.assert_allclose(gradient, (k.w * k.a) @ k.Zhat - (k.w * k.s) @ data, atol=1e-14)
     # The responses of a to products that go to zero, and to a unit of centring, at Δv = 0.
@@ -227,6 +226,12 @@ def test_the_dual_point_is_corrected(samples):
     s = point[0] - 0.5 * k.s * (1.0 - k.s) * du
     s = np.where((point[0] > 0.0) & (s > SETTINGS.emptied * point[0]), np.minimum(s, 1.0), 0.0)
     np.testing.assert_allclose(again[0], s, atol=1e-14)
+    # Changes of margins that are known replace those of the coefficients; λ's remains.
+    other = np.append(np.zeros(P - 1), k.dcoef[-1])
+    given, _ = _pair.certify_pair(k.rows, k.state, other, 0.0, du)
+    np.testing.assert_allclose(given, point, atol=1e-14)
+    with pytest.raises(ValueError, match="changes of margins"):
+        _pair.certify_pair(k.rows, k.state, other, 0.0, du[1:])
 
 
 def test_rows_of_several_panels_are_added_up(monkeypatch):
@@ -261,4 +266,3 @@ def test_without_flips_only_margins_are_left():
     np.testing.assert_allclose(sums[P * P : P * P + P], -(k.w * k.s) @ data, atol=1e-14)
     np.testing.assert_allclose(sums[P * P + P : P * P + 3 * P], 0.0)
     assert scalars_of(sums)[VALUE] == scalars_of(sums)[LOSS] == pytest.approx(k.w @ k.losses)
-    np.testing.assert_allclose(state.curvature(), k.curvature, rtol=1e-12)

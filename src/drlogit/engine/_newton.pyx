@@ -42,7 +42,7 @@ cdef class Newton:
     def __init__(self, scale, epsilon, cone, coordinates, length, wide=None):
         P = len(scale)
         self.size, self.scale, self.cone, self.wide = P, scale, cone, wide
-        self.square = P * P if wide is None else 2 * P
+        self.square = P * P if wide is None else P
         self.scalars = self.square + 3 * P
         self.given, self.epsilon = epsilon, epsilon * scale[P - 1]
         self.coordinates, self.length = coordinates, length
@@ -61,10 +61,10 @@ cdef class Newton:
         self.dual, self.best = 0.0, INFINITY
         self.cone.open(&self.x[0], mu)
 
-    def linearise(self, double[::1] sums, weights=None):
+    def linearise(self, double[::1] sums, curved=None):
         """Residuals, the expected bound (11), and the factored matrix; False if it has no factor.
 
-        ``weights`` are those of the samples in the Gram matrix, where that is not formed.
+        ``curved`` is what a system that forms no Gram matrix needs of the samples.
         """
         cdef Py_ssize_t j, P = self.size
         fit(sums.shape[0] == self.scalars + _sums.SCALARS, "sums")
@@ -85,21 +85,25 @@ cdef class Newton:
         self.expected = scalars[_sums.ENTROPY] + dot(&self.residual[0], &self.x[0], P)
         self.expected -= self.cone.trust_force() * self.x[P - 1]
         if self.wide is not None:
-            return self.build(weights)
+            return self.build(curved)
         return self.factorise(False)
 
     def residuals(self):
         """ρ of (4) at the last linearisation, in scaled coordinates."""
         return np.array(self.residual)
 
-    def build(self, weights):
+    def build(self, curved):
         """The system behind products."""
         cdef double[:, ::1] parts = np.zeros((3, self.size))
-        data = np.asarray(self.sums[:self.square]).reshape(2, -1) * self.scale
-        data[0] *= self.scale
-        data[1] *= self.scale[self.size - 1]
         self.cone.parts(&parts[0, 0], &parts[1, 0], &parts[2, 0])
-        return self.wide.build(weights, data, np.asarray(parts), self.pinned)
+        return self.wide.build(curved, np.asarray(parts), self.pinned)
+
+    def in_coordinates(self):
+        """The right side of a step without the samples' terms (``System``): residual and cone."""
+        found = np.negative(self.residual)
+        cdef double[::1] out = found
+        self.cone.add_target_forces(&out[0])
+        return found
 
     cdef bint factorise(self, bint proof) noexcept:
         """The factor of the matrix of (8); False if it has none."""
@@ -149,7 +153,7 @@ cdef class Newton:
         self.cone.gradient(&self.rhs[0], True)
         for j in range(self.size):
             self.rhs[j] = -self.rhs[j]
-        self.solve(CORRECTION)
+        self.solve(CORRECTION, None)
         self.cone.respond(&self.dx[0])
         return self.change.copy()
 
@@ -186,14 +190,15 @@ cdef class Newton:
         if self.pinned:
             self.rhs[P - 1] = 0.0
 
-    cdef int solve(self, double rtol) except -1:
-        """dx for rhs; a system that is solved by products, to a residual of this size."""
+    cdef int solve(self, double rtol, tuple terms) except -1:
+        """dx for rhs; ``rtol`` and ``terms`` are for a system without a matrix (``System``)."""
         cdef Py_ssize_t j
         cdef int size = self.size
         cdef double* rhs = &self.rhs[0]
         cdef const double[::1] found
         if self.wide is not None:
-            found = self.wide.solve(np.asarray(self.rhs), rtol)
+            found = self.wide.solve(
+                np.asarray(self.rhs), rtol, None if terms is None else self.in_coordinates(), terms)
             for j in range(size):
                 self.dx[j] = found[j]
         else:
@@ -216,7 +221,7 @@ cdef class Newton:
         self.cone.set_targets(self.mu, 0.0)
         self.right_side(self.mu, 0.0, NULL)
         if self.wide is not None:
-            self.solve(GUIDE)
+            self.solve(GUIDE, (None, self.mu, 0.0))
             return dot(rhs, &self.dx[0], size)
         for j in range(size):
             rhs[j] *= self.unit[j]
@@ -227,17 +232,20 @@ cdef class Newton:
         """The direction with all products to zero, in the user's coefficients."""
         self.cone.set_targets(0.0, 0.0)
         self.right_side(0.0, 0.0, NULL)
-        self.solve(PREDICTOR)
+        self.solve(PREDICTOR, (None, 0.0, 0.0))
         self.cone.direction(&self.dx[0])
         return self.change.copy()
 
-    def corrector(self, double centre, double share, double[::1] predicted):
-        """The direction to ``centre``, less a share of the predictor's second-order terms."""
+    def corrector(self, double centre, double share, double[::1] predicted, state=None):
+        """The direction to ``centre``, less a share of the predictor's second-order terms.
+
+        ``state`` is that of the samples after the prediction.
+        """
         fit(predicted.shape[0] >= self.size + _sums.CHANGES, "sums of a prediction")
         self.aimed = centre
         self.cone.set_targets(centre, share)
         self.right_side(centre, share, &predicted[0])
-        self.solve(CORRECTOR)
+        self.solve(CORRECTOR, (state, centre, share))
         self.cone.direction(&self.dx[0])
         return self.change.copy()
 
@@ -265,7 +273,7 @@ cdef class Newton:
         if self.wide is not None:
             step = np.asarray(self.dx)[:P - 1]
             scaled = np.multiply(self.scale, self.sums[self.square:self.square + P])[:P - 1]
-            return step @ scaled, step @ self.wide.data_product(step)
+            return step @ scaled, self.wide.curvature
         for j in range(P - 1):
             slope += self.dcoef[j] * gradient[j]
             curvature += self.dcoef[j] * self.dcoef[j] * gram[j * P + j]

@@ -8,7 +8,9 @@ from ..rows.arrays import FloatArray
 class PairState:
     """What a block of samples remembers: margins, slacks and multipliers, and their direction."""
 
-    def curvature(self) -> FloatArray: ...
+    def parts(
+        self,
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray | None, FloatArray | None]: ...
 
 def open_pair(
     rows: CompiledRows, kappa: FloatArray, slope: Any, coef: FloatArray, mu: float
@@ -33,5 +35,9 @@ def correct_pair(
     share: float,
 ) -> tuple[PairState, FloatArray]: ...
 def certify_pair(
-    rows: CompiledRows, both: Any, dcoef: FloatArray, least: float = 0.0
+    rows: CompiledRows,
+    both: Any,
+    dcoef: FloatArray,
+    least: float = 0.0,
+    known: FloatArray | None = None,
 ) -> tuple[FloatArray, FloatArray]: ...

@@ -191,12 +191,6 @@ cdef class PairState:
     def __sizeof__(self):
         return 200 + sum([part.nbytes for part in self.parts() if part is not None])
 
-    def curvature(self):
-        """h'' + ω of each sample with the log-loss: its weight in the Gram matrix over its own."""
-        now = np.asarray(self.now)
-        own = now[S] * (1.0 - now[S])
-        return own + now[C] * now[A] * now[Q] if len(now) == TABLES else own
-
 
 cdef PairState new_state(PairState of, double[:, ::1] now):
     cdef PairState state = PairState.__new__(PairState)
@@ -311,11 +305,11 @@ def linearise_pair(CompiledRows rows, PairState state, const double[::1] coef, d
                    double dual, bint gram=True, double least=0.0):
     """Move by these lengths along the state's direction, to ``coef``: the state and its conditions.
 
-    Without ``gram`` only the diagonal and λ's column of the matrix are formed.  Hinges of less
-    stiffness than ``least`` stay out of it.
+    Without ``gram`` only λ's column of the matrix is formed.  Hinges of less stiffness than
+    ``least`` stay out of it.
     """
     cdef Py_ssize_t block, lo, i, j, m, n = rows.n_samples, b = rows.panel, P = rows.stride
-    cdef Py_ssize_t tables = state.now.shape[0], matrix = P * P if gram else 2 * P
+    cdef Py_ssize_t tables = state.now.shape[0], matrix = P * P if gram else P
     cdef bint flips = tables == TABLES
     check(rows, state, coef)
     cdef double bend = 0.0 if state.slope.shape[0] else 1.0, loss = 0.0, entropy = 0.0
@@ -354,8 +348,6 @@ def linearise_pair(CompiledRows rows, PairState state, const double[::1] coef, d
                 rows.adjoint(lo, lo + m, &columns[GRADIENT, 0], 1, out.gradient)
             if gram:
                 rows.gram(lo, lo + m, weights, out.matrix)
-            else:
-                rows.squares(lo, lo + m, weights, out.matrix)
         out.scalars[_sums.LOSS], out.scalars[_sums.ENTROPY] = loss, entropy
         if not flips:
             out.scalars[_sums.VALUE] = loss
@@ -440,11 +432,12 @@ cdef double corrected(double s, double ds) noexcept nogil:
     return 0.0 if not s + ds > EMPTIED * s else min(s + ds, 1.0)
 
 
-def certify_pair(CompiledRows rows, both, const double[::1] dcoef, double least=0.0):
+def certify_pair(CompiledRows rows, both, const double[::1] dcoef, double least=0.0, known=None):
     """The dual point (s, a) after one more correction (12), and its sums.
 
     ``both`` is a state, or a state and the last dual point.  Hinges of less stiffness than
-    ``least``, which are not in the matrix, stay as they are.
+    ``least``, which are not in the matrix, stay as they are.  ``known`` are the changes of the
+    margins, where the system of the correction knows them better than dcoef does.
     """
     cdef PairState state
     state, point = both if isinstance(both, tuple) else (both, None)
@@ -456,13 +449,18 @@ def certify_pair(CompiledRows rows, both, const double[::1] dcoef, double least=
     cdef double[::1] col = np.empty(b), du = np.empty(b)
     cdef const double[:, ::1] before = after if first else point
     fit(before.shape[0] == 2 and before.shape[1] == n, "dual point")
+    cdef const double[::1] changes = du if known is None else known
+    fit(known is None or changes.shape[0] == n, "changes of margins")
     sums = np.zeros(P + _sums.PROOF)
     cdef double[::1] out = sums
     rows = rows.borrow()
     with nogil:
         for block in range((n + b - 1) // b):
             lo, hi = block * b, min(block * b + b, n)
-            signed_margins(rows, lo, hi - lo, &dcoef[0], &du[0])
+            if known is None:
+                signed_margins(rows, lo, hi - lo, &dcoef[0], &du[0])
+            else:
+                memcpy(&du[0], &changes[lo], (hi - lo) * sizeof(double))
             for i in range(lo, hi):
                 j, w, now_s, a = i - lo, rows.w[i], now[S, i], 0.0
                 s = now_s if first else before[0, i]

@@ -29,8 +29,8 @@ from ..rows.reductions import Sum
 from ..starts.sample import places
 from ._classes import curvature_gram, curvature_product
 from ._cones import Cone, PairwiseCones
+from .conjugate_gradients import conjugate_gradients
 from .settings import SETTINGS
-from .wide import conjugate_gradients
 
 #: Coefficients of all classes but one up to which a matrix is formed: 512 MB then.  Beyond, the
 #: truncated interior point takes none.
@@ -71,7 +71,7 @@ class ClassSystem:
         few = rows.n_samples <= 2.0 * self.wanted
         self.every = few or size <= SETTINGS.class_direct
 
-    def build(self, curved: State, data: FloatArray, cone: FloatArray, pinned: bool) -> bool:
+    def build(self, curved: State, cone: FloatArray, pinned: bool) -> bool:
         """Set up from (p, D) of the samples and λ's column of the cones."""
         self.curved, self.coupling, self.pinned = curved, cone[2], pinned
         self.own, self.v = np.zeros((2, len(self.differences), 0))
@@ -102,7 +102,7 @@ class ClassSystem:
             rate, certain = (self.wanted - now) / others if others > 0.0 else rate, now
         return rate
 
-    def solve(self, rhs: FloatArray, rtol: float) -> FloatArray:
+    def solve(self, rhs: FloatArray, rtol: float, *_: object) -> FloatArray:
         """(dx, dλ) for a right-hand side; ``rtol`` is in the norm of the preconditioner."""
         last = self.shape[1]
         right = np.append(rhs[: -1 - last], 0.0 if self.pinned else rhs[-1])

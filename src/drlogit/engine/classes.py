@@ -64,7 +64,7 @@ class ClassSamples(RowSamples[ClassPoint]):
     ) -> tuple[State, FloatArray]:
         return self._visit(linearise_classes, state, coef, primal, dual)
 
-    def weights(self, state: State) -> State:
+    def curved(self, state: State) -> State:
         return self._on_blocks(_curved, state)
 
     def predict(self, state: State, dcoef: FloatArray) -> tuple[State, FloatArray]:

@@ -70,7 +70,7 @@ def run(
 
     for iteration in range(max_iter):
         state, sums = step.take(samples, newton, state, mu)
-        if not newton.linearise(sums, None if newton.wide is None else samples.weights(state)):
+        if not newton.linearise(sums, None if newton.wide is None else samples.curved(state)):
             return Found(iteration, Status.STALLED, state, bounds.point)
         comp, mu, decrement = newton.complementarity, newton.mu, newton.decrement()
         distance = newton.best - newton.expected + 0.5 * decrement
@@ -95,7 +95,7 @@ def run(
         # Corrector: as far along as the predictor suggests, not far ahead of the residuals.
         sigma = centring(newton, newton.after(primal, dual, predicted), decrement)
         share = min(primal, dual)
-        dcoef = newton.corrector(sigma * mu, share, predicted)
+        dcoef = newton.corrector(sigma * mu, share, predicted, state)
         state, limits = samples.correct(state, dcoef, sigma * mu, share)
         primal, dual = step_lengths(newton, limits, PARABOLA, price)
         step.plan(shortened(primal, mu), shortened(dual, mu), newton, limits, decrement)

@@ -26,6 +26,7 @@ from ..problem.result import Monitor, Result, Solution, Status
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
+from ..rows.reductions import Sum
 from ..starts.start import Start, dual_point_of, start_from, with_lambda
 from . import driver
 from ._cones import cone_of, no_norm
@@ -42,8 +43,9 @@ from .large import (
     start_from_sample,
     surveyed_point,
 )
+from .protocols import System
 from .settings import SETTINGS
-from .wide import WideSystem, is_wide
+from .wide import WideSystem, in_one_block, is_wide, refuse_large, takes_outer
 
 #: No slopes of a linear loss, and no costs of flips.
 _NONE = np.zeros(0)
@@ -54,16 +56,15 @@ class PairSamples(RowSamples[State]):
 
     ``kappa`` is the unit of flip costs, None in a problem without flips; flips out of reach of
     ``epsilon`` are left out.  ``slopes`` s of the samples replace the loss by ``-s u``
-    (``flip_budget``).
+    (``flip_budget``).  ``system`` is that of a Newton system without an n×n matrix.
     """
 
     def __init__(
         self, rows: Rows, kappa: float | None, slopes: State | None = None,
-        epsilon: float = math.inf,
+        epsilon: float = math.inf, system: System | None = None,
     ) -> None:  # fmt: skip
         super().__init__(rows)
-        self.kappa, self.slopes, self.epsilon = kappa, slopes, epsilon
-        self.gram = not is_wide(rows)
+        self.kappa, self.slopes, self.epsilon, self.system = kappa, slopes, epsilon, system
 
     def open(self, coef: FloatArray, mu: float) -> State:
         self.visits += 1
@@ -72,10 +73,10 @@ class PairSamples(RowSamples[State]):
     def linearise(
         self, state: State, coef: FloatArray, primal: float, dual: float, mu: float
     ) -> tuple[State, FloatArray]:
-        return self._visit(linearise_pair, state, coef, primal, dual, self.gram)
+        return self._visit(linearise_pair, state, coef, primal, dual, self.system is None)
 
-    def weights(self, state: State) -> State:
-        return self._on_blocks(_weights_pair, state)
+    def curved(self, state: State) -> State:
+        return state
 
     def predict(self, state: State, dcoef: FloatArray) -> tuple[State, FloatArray]:
         return self._visit(predict_pair, state, dcoef)
@@ -89,14 +90,20 @@ class PairSamples(RowSamples[State]):
         self, state: State, point: State | None, dcoef: FloatArray
     ) -> tuple[State, FloatArray]:
         both = state if point is None else self.rows.pair(state, point)
-        return self._visit(certify_pair, both, dcoef)
+        if self.system is None:
+            return self._visit(certify_pair, both, dcoef)
+        assert isinstance(self.system, WideSystem)
+        self.visits += 1
+        known = self.rows.pair(both, self.system.margins)
+        point, (sums,) = self.rows.run(_certify_changes, known, dcoef)
+        return point, sums
 
 
 class LossSamples(PairSamples):
     """The log-loss alone: one visit for each iteration, the others cost nothing of size N."""
 
     def __init__(self, rows: Rows, newton: Newton) -> None:
-        super().__init__(rows, None)
+        super().__init__(rows, None, system=newton.wide)
         self.newton = newton
 
     def predict(self, state: State, dcoef: FloatArray) -> tuple[State, FloatArray]:
@@ -120,8 +127,10 @@ def _open_pair(
     return open_pair(block.compiled, costs, slopes, coef, mu), ()
 
 
-def _weights_pair(block: Block, state: PairState) -> tuple[FloatArray, tuple[()]]:
-    return block.weights * state.curvature(), ()
+def _certify_changes(block: Block, known: Any, dcoef: FloatArray) -> tuple[FloatArray, tuple[Sum]]:
+    both, changes = known
+    point, sums = certify_pair(block.compiled, both, dcoef, 0.0, changes)
+    return point, (Sum(sums),)
 
 
 # --- the problem in the engine's coordinates ------------------------------------------------------
@@ -154,7 +163,10 @@ class Scaling:
         nothing = epsilon > 0.0 and not self.kept.size
         cone = no_norm(last) if nothing else cone_of(self.problem.norm.name, self.kept, last)
         length = 300.0 + rows.n_samples / 50.0
-        wide = WideSystem(rows, self.scale) if is_wide(rows) else None
+        if is_wide(rows) and self.kept.size:
+            refuse_large(rows)
+        outer = takes_outer(rows) or (is_wide(rows) and not self.kept.size)
+        wide = WideSystem(rows, self.scale) if outer else None
         return Newton(self.scale, epsilon, cone, self.coordinates, length, wide)
 
 
@@ -185,6 +197,8 @@ def interior_point(
     known = None if start is None else start_from(problem, start)
     given = problem.rows
     rows, origin = given.compact or (given, None)
+    if (joined := in_one_block(rows)) is not rows:
+        rows, origin = joined, np.arange(rows.n_samples) if origin is None else origin
     problem = problem if rows is given else replace(problem, rows=rows)
     scaling, work = Scaling(problem), WorkCounts()
     many = _run_large(scaling, tol, max_iter, known, monitor, work)
@@ -266,7 +280,7 @@ def _run(
     samples: PairSamples
     rows = problem.rows
     if problem.flips:
-        samples = PairSamples(rows, problem.kappa, epsilon=problem.epsilon)
+        samples = PairSamples(rows, problem.kappa, epsilon=problem.epsilon, system=newton.wide)
     else:
         samples = LossSamples(rows, newton)
     x, mu = _opening(scaling, start)
@@ -310,11 +324,12 @@ def flip_budget(problem: Problem, null: FloatArray, *, free_only: bool = False) 
     s is that of the model ``null``; κ is finite.  This is (P) with the loss ``-s u`` at a fixed λ,
     λ times as large.  With ``free_only`` penalised features are left out.
     """
+    problem = replace(problem, rows=in_one_block(problem.rows))
     slopes, _ = problem.rows.run(slopes_at, None, null)
-    samples = PairSamples(problem.rows, problem.kappa, slopes)
 
     def posed(unit: float) -> tuple[Newton, PairSamples]:
-        return Scaling(problem, free_only=free_only, unit=unit).newton(0.0), samples
+        newton = Scaling(problem, free_only=free_only, unit=unit).newton(0.0)
+        return newton, PairSamples(problem.rows, problem.kappa, slopes, system=newton.wide)
 
     return greatest_gain(posed, Scaling(problem).sigma, problem.kappa, problem.dearest_flip)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from ..rows.arrays import FloatArray
 from ..rows.interface import State
@@ -51,20 +51,30 @@ class Samples(ABC, Generic[S, D]):
         """Stay, with the pieces that were missing at a trial point (a null step)."""
         raise NotImplementedError("no step of these samples is refused")
 
-    def weights(self, state: S) -> State:
-        """The weights of a Gram matrix that is not formed."""
+    def curved(self, state: S) -> State:
+        """What a system needs that forms no Gram matrix."""
         raise NotImplementedError("these samples form their Gram matrix")
 
 
+#: The samples' terms of a step: their state (None: the one that a system was built with), the
+#: centre of the products, and the share of second-order terms.
+Terms: TypeAlias = tuple[Any, float, float]
+
+
 class System(Protocol):
-    """The linear system of a step where its matrix is known through products only."""
+    """The linear system of a step where its n×n matrix is not formed."""
 
-    def build(self, weights: State, data: FloatArray, cone: FloatArray, pinned: bool) -> bool:
-        """Set up from the weights of the samples and arrays in scaled coordinates, λ last.
+    def build(self, curved: State, cone: FloatArray, pinned: bool) -> bool:
+        """Set up from ``Samples.curved`` and arrays in scaled coordinates, λ last.
 
-        ``data`` has the diagonal of the samples' matrix and λ's column; ``cone`` the diagonal of
-        the cone's matrix, the v of its ``v vᵀ``, and λ's column.  ``pinned``: λ does not move.
+        ``cone`` has the diagonal of the cone's matrix, the v of its ``v vᵀ``, and λ's column.
+        ``pinned``: λ does not move.
         """
 
-    def solve(self, rhs: FloatArray, rtol: float) -> FloatArray:
-        """(dx, dλ) for a right side, to a residual of ``rtol``."""
+    def solve(
+        self, rhs: FloatArray, rtol: float, rest: FloatArray | None, terms: Terms | None
+    ) -> FloatArray:
+        """(dx, dλ) for a right side, to a residual of ``rtol``.
+
+        ``rest`` is the right side without the samples' terms; there are none in a correction.
+        """

@@ -1,178 +1,228 @@
-"""The Newton system where an n×n matrix is too large, or larger than need be: conjugate gradients.
+"""The Newton system of few samples with many columns, by an N×N matrix.
 
-Solves the equations of ``_newton`` with ``K = C + Zᵀ diag(d) Z`` known only through products.  λ is
-eliminated by its Schur complement.  The preconditioner is the diagonal ``T`` of the cone's part
-(for large N plus the diagonal of ``Zᵀ diag(d) Z``), completed, for one block of at most
-``FACTOR_LIMIT`` samples, by the identity of Woodbury:
+With the diagonal T of the cone's matrix, ``B = diag(√d) Z`` and d = w (h'' + ω), the system is
 
-    (T + BᵀB)⁻¹ = T⁻¹ - T⁻¹Bᵀ (I + B T⁻¹ Bᵀ)⁻¹ B T⁻¹,        B = diag(√d) Z.
+    (T + BᵀB) x = r + Bᵀq,        (I + B T⁻¹ Bᵀ) y = q - B T⁻¹ r,        x = T⁻¹ (r + Bᵀ y).
 
-With one block that is the exact inverse, up to the small numbers that stand in for T on
-free columns, and a few steps suffice; the matrix that is factored is N×N and never less
-than the identity.  Everything of size N stays with its block.
+The samples' terms of a step are q, and y = q - B x is what the step leaves of them; r are the
+residuals and the cone's terms.  ``r + Bᵀq`` is never formed: T is small where no bound is near, so
+T⁻¹ would magnify the rounding of a difference.  For the same reason dual points are corrected by
+``B x = q - y``, not by the margins of x.
+
+λ, p = vᵀx of the cone's ``v vᵀ``, and the free columns (T = 0) are a border of the system, in this
+order.  They are eliminated by its Schur complement.
 
 Derivation: docs/algorithm.md, (19b).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from ..rows.arrays import FloatArray
+from ..rows.arrays import FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
+from ..rows.local import LocalRows
 from ..rows.reductions import Sum
+from ._pair import PairState
+from .protocols import Terms
 
 #: Coefficients beyond which no n×n matrix is formed, and from which an N×N one is preferred.
 DENSE_LIMIT = 4000
 _OUTER_LIMIT = 300
 
-#: Samples up to which a block factors its N×N matrix, of 2 GB then.
-FACTOR_LIMIT = 16_384
+#: Order up to which the smaller of both matrices is formed where no other method is chosen: 2 GB.
+MATRIX_LIMIT = 16_384
 
-#: Steps of conjugate gradients and their goal.  With a factored block few are needed, and more
-#: than a few mean that rounding, not the preconditioner, sets the accuracy.
-_RTOL = 1e-8
-_MAX_STEPS = 1000
-_MAX_STEPS_FACTORED = 20
+#: Shifts of the N×N matrix's diagonal, as shares of it, that are tried until it has a factor.
+_SHIFTS = (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-4)
+
+#: The least h'' + ω of a sample as a share of s + a, so that its terms can be divided by √d.
+_LEAST = 1e-16
+
+#: Singular values of the border's matrix below this share of the largest count as zero.
+_RANK = 1e-13
 
 
 def is_wide(rows: Rows) -> bool:
-    """Whether the Newton system is to be solved without forming it."""
+    """Whether the n×n matrix is large, or larger than it has to be."""
     outer = rows.n_columns > _OUTER_LIMIT and 2 * rows.n_samples < rows.n_columns
     return rows.n_columns > DENSE_LIMIT or outer
 
 
+def takes_outer(rows: Rows) -> bool:
+    """Whether the interior point forms the N×N matrix."""
+    return is_wide(rows) and rows.n_samples < rows.n_columns
+
+
+def in_one_block(rows: Rows) -> Rows:
+    """The rows, joined if the N×N matrix is formed of them."""
+    if not takes_outer(rows) or rows.largest_block == rows.n_samples:
+        return rows
+    refuse_large(rows)
+    return LocalRows([rows.together()], n_nonzeros=rows.n_nonzeros, shift=rows.shift)
+
+
+def refuse_large(rows: Rows) -> None:
+    """Refuse a matrix of an unreasonable size."""
+    if min(rows.n_samples, rows.n_columns) > MATRIX_LIMIT:
+        raise ValueError(
+            f"no matrix of {rows.n_samples} samples or {rows.n_columns} columns is formed: use "
+            "solver='auto' with norm='l1' or 'l2' and radii epsilon > 0 of your own"
+        )
+
+
 class WideSystem:
-    """The system behind products; ``weights`` gives d per block for a state of the samples."""
+    """The system in scaled coordinates, of samples in one block (any, if no column has a T)."""
+
+    margins: State  # the changes of margins along the last solution
+    curvature: float  # of the loss along it, where no label flips
 
     def __init__(self, rows: Rows, scale: FloatArray) -> None:
-        self.rows, self.scale = rows, scale[:-1]
-        # Blocks that are factored apart give corrections whose sum is too large: the preconditioner
-        # is positive definite with one block only.
-        self.factored = rows.largest_block == rows.n_samples <= FACTOR_LIMIT
-        self.weights: State | None = None
+        self.rows, self.scale, self.unit = rows, scale[:-1], float(scale[-1])
+        self.free = np.zeros(0, np.intp)
+        self.columns: State | None = None  # the free columns of the samples, scaled
 
-    def build(self, weights: State, data: FloatArray, cone: FloatArray, pinned: bool) -> bool:
-        """Set up from d per block and arrays in scaled coordinates, λ last.
-
-        ``data`` has the diagonal of ``Zᵀ diag(d) Z`` and λ's column, ``cone`` the diagonal of the
-        cone's part, the v of its ``v vᵀ``, and λ's column.  ``pinned``: λ stays.
-        """
-        own, self.rank_one = cone[0, :-1], cone[1, :-1]
-        coupling = (data[1] + cone[2]) * (not pinned)
-        self.own, self.coupling, self.corner = own, coupling[:-1], float(coupling[-1])
-        data = data[0, :-1]
-        # The cone adds nothing to free columns; a small share of the data's diagonal replaces it.
-        base = own + (1e-9 * data if self.factored else data)
-        self.inverse = np.where(base > 0.0, 1.0 / np.where(base > 0.0, base, 1.0), 0.0)
-        scale = self.scale * np.sqrt(self.inverse) if self.factored else None
-        self.weights = self.rows.run(_factor, weights, scale)[0]
-        self.coupling_solved = np.zeros(own.size)
-        if self.coupling.any():
-            self.coupling_solved = self._solved(self.coupling)
-        return bool(np.isfinite(self.coupling_solved).all())
-
-    def solve(self, rhs: FloatArray, _: float) -> FloatArray:
-        """(dx, dλ) for a right-hand side."""
-        y = self._solved(np.array(rhs[:-1]))
-        schur = self.corner - float(self.coupling @ self.coupling_solved)
-        schur = max(schur, 1e-14 * abs(self.corner)) or 1.0
-        dlam = (rhs[-1] - float(self.coupling @ y)) / schur
-        return np.append(y - dlam * self.coupling_solved, dlam)
-
-    def data_product(self, v: FloatArray) -> FloatArray:
-        """``Zᵀ diag(d) Z v``, in scaled coordinates."""
-        _, (data,) = self.rows.run(_weighted_product, self.weights, self.scale * v)
-        return np.asarray(self.scale * data)
-
-    def _product(self, v: FloatArray) -> FloatArray:
-        rank = float(self.rank_one @ v)
-        return self.data_product(v) + self.own * v + rank * self.rank_one
-
-    def _precondition(self, r: FloatArray) -> FloatArray:
-        first = self.inverse * r
-        if not self.factored:
-            return first
-        _, (correction,) = self.rows.run(_woodbury, self.weights, self.scale * first)
-        return np.asarray(first - self.inverse * self.scale * correction)
-
-    def _solved(self, rhs: FloatArray) -> FloatArray:
-        return conjugate_gradients(
-            self._product, self._precondition, rhs, rtol=_RTOL,
-            max_steps=_MAX_STEPS_FACTORED if self.factored else _MAX_STEPS,
+    def build(self, state: State, cone: FloatArray, pinned: bool) -> bool:
+        """Set up from a linearised state and the parts of the cone's matrix (``System``)."""
+        own, v, coupling = cone[:, :-1]
+        if self.columns is None:
+            self.free = np.flatnonzero((own == 0.0) & (self.scale > 0.0))
+            self.columns = self.rows.run(_columns, None, self.free, self.scale[self.free])[0]
+        self.inverse = np.divide(1.0, own, out=np.zeros_like(own), where=own > 0.0)
+        # With a v, it is p that acts on x; λ's own column is that of v vᵀ.
+        self.state, self.first, self.at = state, int(pinned), int(v.any())
+        self.edge = v if self.at else coupling
+        both = self.rows.pair(state, self.columns)
+        self.system, (schur, excess) = self.rows.run(
+            _factor, both, self.scale * np.sqrt(self.inverse), self.unit,
+            self.scale * self.inverse * self.edge, self.at,
         )  # fmt: skip
+        schur[0, 0] += excess + cone[0 if self.at else 2, -1]
+        schur[:2, :2] += [[0.0, cone[1, -1]], [cone[1, -1], -1.0]]
+        schur[self.at, self.at] -= self.edge @ (self.inverse * self.edge)
+        schur = schur[self.first :, self.first :]
+        if not np.isfinite(schur).all():
+            return False
+        size = np.abs(np.diagonal(schur))
+        unit = 1.0 / np.sqrt(np.where(size > 0.0, size, 1.0))
+        inverse = np.linalg.pinv(unit[:, None] * schur * unit, _RANK, hermitian=True)
+        self.schur = unit[:, None] * inverse * unit
+        return True
+
+    def solve(
+        self, rhs: FloatArray, rtol: float, rest: FloatArray | None, terms: Terms | None
+    ) -> FloatArray:
+        """(dx, dλ) for a right side (``System``)."""
+        r = rhs[:-1] if rest is None else rest[:-1]
+        x = self.inverse * r
+        state = self.state if terms is None or terms[0] is None else terms[0]
+        both = self.rows.pair(self.system, state)
+        right, (found, of_lam) = self.rows.run(
+            _right, both, self.scale * x, None if terms is None else terms[1:]
+        )
+        found[0] += rhs[-1] - of_lam
+        found[self.at] -= self.edge @ x
+        found[2:] += r[self.free]
+        y = np.zeros(found.size)
+        y[self.first :] = self.schur @ found[self.first :]
+        both = self.rows.pair(self.system, right)
+        self.margins, (image, self.curvature) = self.rows.run(_left, both, y)
+        x += self.inverse * (self.scale * image - y[self.at] * self.edge)
+        x[self.free] = y[2:]
+        return np.append(x, y[0])
 
 
-def _weighted_product(
-    block: Block, weights: tuple[FloatArray, Any], v: FloatArray
-) -> tuple[Any, tuple[Sum]]:
-    """``Zᵀ diag(d) Z v``."""
-    return weights, (Sum(block.adjoint(weights[0] * block.margins(v))),)
+class _Factored(NamedTuple):
+    """What a block keeps of a matrix."""
+
+    root: FloatArray  # √d
+    factor: FloatArray | None  # of I + B T⁻¹ Bᵀ; None where that is I
+    border: FloatArray  # U: a column for each variable of the border
+    solved: FloatArray  # (I + B T⁻¹ Bᵀ)⁻¹ U
+    of_lam: FloatArray  # g = -κ ω w/√d: λ acts on hinges, and Bᵀg is its column
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        """(I + B T⁻¹ Bᵀ)⁻¹ times a vector or matrix."""
+        return right if self.factor is None else dpotrs(self.factor, right, lower=1)[0]
+
+    def over_root(self, values: FloatArray) -> FloatArray:
+        """Values over √d; 0 for samples without weight."""
+        return np.divide(values, self.root, out=np.zeros_like(values), where=self.root > 0.0)
+
+
+def _columns(block: Block, _: None, free: IndexArray, scale: FloatArray) -> tuple[Any, tuple[()]]:
+    """The free columns of Z, scaled."""
+    units = np.zeros((free.size, block.n_columns))
+    units[np.arange(free.size), free] = scale
+    return block.scores(units), ()
 
 
 def _factor(
-    block: Block, d: FloatArray, column_scale: FloatArray | None
-) -> tuple[tuple[FloatArray, Any], tuple[()]]:
-    """Cholesky factor of ``I + B T⁻¹ Bᵀ``, with ``column_scale = scale · T^{-1/2}``; or none."""
-    if column_scale is None:
-        return (d, None), ()
-    matrix = block.outer_gram(np.sqrt(d), column_scale)
-    matrix[np.diag_indices_from(matrix)] += 1.0
-    # The transpose has the upper triangle as its lower one, in the order of LAPACK.
-    factor, failed = dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)
-    return (d, None if failed else factor), ()
-
-
-def _woodbury(
-    block: Block, weights: tuple[FloatArray, Any], v: FloatArray
-) -> tuple[Any, tuple[Sum]]:
-    """``Zᵀ√d (I + B T⁻¹ Bᵀ)⁻¹ √d Z v``; zero where nothing was factored."""
-    d, factor = weights
-    if factor is None:
-        return weights, (Sum(np.zeros(block.n_columns)),)
-    root = np.sqrt(d)
-    solved, _ = dpotrs(factor, root * block.margins(v), lower=1)
-    return weights, (Sum(block.adjoint(root * solved)),)
-
-
-def conjugate_gradients(
-    product: Callable[[FloatArray], FloatArray],
-    precondition: Callable[[FloatArray], FloatArray],
-    right: FloatArray,
-    *,
-    rtol: float,
-    max_steps: int,
-) -> FloatArray:
-    """``x`` with ``A x ≈ right``: ``product`` is ``v ↦ A v``, ``precondition`` is ``r ↦ M⁻¹ r``.
-
-    SciPy's ``cg`` ends at a residual of ``rtol ‖b‖``.  Here columns differ in scale by many orders
-    of magnitude and a system may be singular, so the residual is measured in the norm of the
-    preconditioner, ``√(rᵀ M⁻¹ r)``, which does not depend on scales, and the method ends at a
-    direction without curvature instead of dividing by it.
-    """
-    x = np.zeros_like(right)
-    r = right.copy()
-    z = precondition(r)
-    if rtol >= 1.0:
-        return z
-    direction = z
-    rho = first = float(r @ z)
-    for _ in range(max_steps):
-        if not rho > rtol**2 * first:
+    block: Block, known: Any, column_scale: FloatArray, unit: float, edge: FloatArray, at: int
+) -> tuple[_Factored, tuple[Sum, Sum]]:
+    """Factor the matrix; the border's Schur complement, and by what λ's diagonal exceeds gᵀg."""
+    state, columns = known
+    kappa, slope, now, *_ = state.parts()
+    w, s = block.weights, now[1]
+    loss, a, hinge = s * (1.0 - s) * (slope.size == 0), np.zeros_like(s), np.zeros_like(s)
+    if kappa.size:
+        c, a, q = now[4:]
+        hinge = c * a * q
+    d = np.maximum(loss + hinge, _LEAST * (s + a))
+    root, factor = np.sqrt(w * d), None
+    for shift in _SHIFTS if column_scale.any() else ():
+        matrix = block.outer_gram(root, column_scale)
+        diagonal = np.einsum("ii->i", matrix)
+        diagonal *= 1.0 + shift
+        diagonal += 1.0
+        # The transpose has the upper triangle as its lower one, in the order of LAPACK.
+        factor, failed = dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)
+        if not failed:
             break
-        image = product(direction)
-        curvature = float(direction @ image)
-        if not curvature > 0.0:
-            break
-        alpha = rho / curvature
-        x += alpha * direction
-        r -= alpha * image
-        z = precondition(r)
-        rho, previous = float(r @ z), rho
-        direction = z + (rho / previous) * direction
-    return x
+    share = np.divide(hinge, d, out=np.zeros_like(d), where=d > 0.0)
+    cost = unit * (kappa if kappa.size else 0.0)
+    border = np.zeros((s.size, 2 + columns.shape[1]))
+    border[:, 0] = of_lam = -cost * share * root
+    border[:, at] -= root * block.margins(edge)
+    border[:, 2:] = root[:, None] * columns
+    found = _Factored(root, factor, border, border, of_lam)
+    found = found._replace(solved=found.solve(border))
+    excess = float(np.sum(w * cost**2 * hinge * (1.0 - share)))
+    return found, (Sum(border.T @ found.solved), Sum(excess))
+
+
+def _right(
+    block: Block, known: Any, v: FloatArray, aim: tuple[float, float] | None
+) -> tuple[Any, tuple[Sum, Sum]]:
+    """Find q, y without the border, and the right sides of the border."""
+    system, state = known
+    q = np.zeros_like(system.root)
+    if aim is not None:
+        q = system.over_root(block.weights * _terms(state, *aim))
+    y = system.solve(q - system.root * block.margins(v))
+    return (q, y), (Sum(system.border.T @ y), Sum(float(system.of_lam @ q)))
+
+
+def _left(block: Block, known: Any, y: FloatArray) -> tuple[FloatArray, tuple[Sum, Sum]]:
+    """The changes of margins; ``Zᵀ√d`` times what is left of q, and ``‖B x‖²``."""
+    system, (q, left) = known
+    left = left - system.solved @ y
+    change = q - left - y[0] * system.of_lam
+    sums = Sum(block.adjoint(system.root * left)), Sum(float(change @ change))
+    return system.over_root(change), sums
+
+
+def _terms(state: PairState, centre: float, share: float) -> FloatArray:
+    """The samples' terms of the right side of (8), without weights."""
+    kappa, _, now, second, _ = state.parts()
+    if not kappa.size:
+        return np.zeros(now.shape[1])
+    _, _, t, _, c, a, q = now
+    total = a * (1.0 - t * q) - centre * (c - a) * q
+    if second is not None:
+        total -= share * (a * second[0] - c * second[1]) * q
+    return np.asarray(total)

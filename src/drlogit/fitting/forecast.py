@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..engine.truncated import is_truncated
-from ..engine.wide import FACTOR_LIMIT, is_wide
+from ..engine.wide import takes_outer
 from ..engine.working_set import takes_working_sets
 from ..problem.classes import ClassProblem
 from ..problem.problem import Problem
@@ -65,11 +65,11 @@ def forecast(problem: Problem | ClassProblem) -> str | None:
         size, pairs, classes = (K - 1) * n, K * (K - 1) / 2.0, f", {K} classes"
         each = pairs * gram + size**3 / 3.0
         kept = 2.0 * size**2 + pairs * n**2 + 10.0 * N * K
-    elif not is_wide(rows):
+    elif not takes_outer(rows):
         size, each, kept = n, gram + n**3 / 3.0, 3.0 * n**2 + 12.0 * N
-    else:  # blocks of so many samples are factored
-        size = min(N, FACTOR_LIMIT)
-        each, kept = slower * rows.n_nonzeros * size + N * size**2 / 3.0, 3.0 * size**2 + 10.0 * n
+    else:
+        size, each = N, slower * rows.n_nonzeros * N + N**3 / 3.0
+        kept = 3.0 * N**2 + 10.0 * n
     if _ITERATIONS * each < _FEW:
         return None
     seconds = _ITERATIONS * each / _multiplications_per_second()

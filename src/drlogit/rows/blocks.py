@@ -85,7 +85,7 @@ class Block:
         """``diag(r) Z diag(c²) Zᵀ diag(r)``, N×N, for few samples: its upper triangle."""
         signed = self.y * row_scale
         matrix = outer_product(self.X, signed, column_scale[: self.X.shape[1]])
-        if self.intercept:
+        if self.intercept and column_scale[-1]:
             for rows in row_chunks(signed.size, signed.size):
                 matrix[rows] += np.outer(signed[rows] * column_scale[-1] ** 2, signed)
         return matrix

@@ -1,0 +1,131 @@
+"""The N×N system of few samples with many columns, against the n×n matrix."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import drlogit
+from drlogit.engine import wide
+from drlogit.engine.pair import LossSamples, PairSamples, Scaling
+from drlogit.problem.problem import build_problem
+
+NORMS = ("l1", "l2", "linf")
+
+
+def generated(seed):
+    """A problem with fewer samples than columns; every third one has unusual flips and costs."""
+    rng = np.random.default_rng(seed)
+    n_samples, n_columns = int(rng.integers(12, 40)), int(rng.integers(60, 140))
+    X = rng.standard_normal((n_samples, n_columns)) * np.exp(rng.normal(0.0, 0.7, n_columns))
+    if seed % 2:
+        X *= rng.random(X.shape) < 0.2
+    y = np.where(X[:, :5].sum(axis=1) + rng.logistic(size=n_samples) > 0.0, 1, 0)
+    y[:2] = 0, 1
+    kappa = [
+        0.3, 1.0, math.inf, {0: 0.5, 1: 2.0}, {0: 1.0, 1: math.inf},
+        rng.choice([0.2, 1.0, math.inf], n_samples),
+    ][seed % 6]  # fmt: skip
+    options = {"epsilon": float(rng.choice([0.003, 0.02, 0.1])), "kappa": kappa}
+    options |= {"norm": NORMS[seed // 2 % 3], "fit_intercept": bool(seed % 5)}
+    if seed % 4 == 1:
+        options["sample_weight"] = rng.exponential(size=n_samples)
+    if seed % 3 == 1:
+        costs = np.exp(rng.normal(0.0, 0.5, n_columns))
+        costs[: seed % 7] = math.inf
+        options["feature_costs"] = costs
+    return (sp.csr_array(X) if seed % 2 else X), y, options
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_either_matrix_leads_to_the_same_optimum(seed, monkeypatch):
+    X, y, options = generated(seed)
+
+    def solved(limit):
+        monkeypatch.setattr(wide, "_OUTER_LIMIT", limit)
+        return drlogit.solve(X, y, solver="interior-point", tol=1e-7, **options)
+
+    one, other = solved(0), solved(10**9)
+    assert max(one.gap, other.gap) <= 1e-7
+    assert abs(one.objective - other.objective) <= 1e-7
+    assert one.dual_objective <= other.objective + 1e-12
+    assert other.dual_objective <= one.objective + 1e-12
+
+
+def right_sides(problem):
+    """Right sides and solutions of the directions of an iterate off the central path."""
+    scaling = Scaling(problem)
+    newton = scaling.newton(problem.epsilon)
+    rng = np.random.default_rng(0)
+    x = np.append(0.01 * rng.standard_normal(newton.size - 1), 3.0)
+    newton.open(x, 0.05)
+    samples = (
+        PairSamples(problem.rows, problem.kappa, system=newton.wide)
+        if problem.flips
+        else LossSamples(problem.rows, newton)
+    )
+    state, sums = samples.linearise(
+        samples.open(newton.trial(0.0), 0.05), newton.trial(0.0), 0.0, 0.0, 0.05
+    )
+    assert newton.linearise(sums, None if newton.wide is None else samples.curved(state))
+    found = [newton.decrement(), newton.predictor()]
+    state, predicted = samples.predict(state, found[-1])
+    found.append(newton.corrector(0.01, 0.5, predicted, state))
+    samples.correct(state, found[-1], 0.01, 0.5)
+    newton.begin_proof()
+    found.append(newton.correction())
+    if not problem.flips:
+        found += newton.parabola()
+    return found
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("kappa", [0.7, "each", math.inf])
+def test_directions_are_those_of_the_matrix(norm, kappa, monkeypatch):
+    rng = np.random.default_rng(3)
+    X, y = rng.standard_normal((20, 50)), np.tile([0, 1], 10)
+    costs = np.ones(50)
+    costs[3:6] = math.inf
+    flips = rng.choice([0.2, 1.0, math.inf], 20) if kappa == "each" else kappa
+    problem = build_problem(
+        X, y, epsilon=0.05, kappa=flips, norm=norm, feature_costs=costs,
+        sample_weight=rng.uniform(0.5, 2.0, 20),
+    )  # fmt: skip
+    found = []
+    for limit in (0, 10**9):
+        monkeypatch.setattr(wide, "_OUTER_LIMIT", limit)
+        found.append(right_sides(problem))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-8 * np.abs(other).max())
+
+
+def test_a_free_column_may_be_empty_or_twice_there(monkeypatch):
+    monkeypatch.setattr(wide, "_OUTER_LIMIT", 0)
+    X, y, _ = generated(8)
+    X[:, 0], X[:, 2] = 0.0, X[:, 1]
+    costs = np.ones(X.shape[1])
+    costs[:3] = math.inf
+    result = drlogit.solve(X, y, epsilon=0.05, kappa=1.0, feature_costs=costs)
+    assert result.gap <= 1e-6
+
+
+@pytest.mark.parametrize("flips", [1.0, math.inf])
+def test_few_samples_in_several_blocks_are_joined(flips, monkeypatch):
+    monkeypatch.setattr(wide, "_OUTER_LIMIT", 0)
+    X, y, _ = generated(12)
+    options = {"epsilon": 0.05, "kappa": flips, "solver": "interior-point"}
+    one, two = (drlogit.solve(X, y, n_jobs=n, **options) for n in (1, 2))
+    assert two.gap <= 1e-6
+    assert two.objective == pytest.approx(one.objective, abs=1e-6)
+    assert drlogit.epsilon_max(X, y, kappa=flips) > 0.0
+
+
+def test_matrices_beyond_the_limits_are_refused(monkeypatch):
+    monkeypatch.setattr(wide, "_OUTER_LIMIT", 0)
+    monkeypatch.setattr(wide, "MATRIX_LIMIT", 10)
+    X, y, _ = generated(0)
+    with pytest.raises(ValueError, match=r"no matrix of .* samples or .* columns"):
+        drlogit.solve(X, y, epsilon=0.05, kappa=1.0, solver="interior-point")
