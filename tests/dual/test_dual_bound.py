@@ -321,3 +321,14 @@ def test_sums_have_as_many_roundings_as_they_say(storage):
         ]
         error = abs(Fraction(found[k, column]) - sum(terms))
         assert error <= Fraction((additions + 1) * 2.0**-53) * sum(map(abs, terms))
+
+
+def test_sums_of_sparse_rows_have_as_many_roundings_as_they_say():
+    """A column that loses half a unit of rounding with every addition, until a sum begins anew."""
+    n, n_columns = 9000, 20_000
+    ones, r = np.ones(n), np.full(n, 2.0**-53)
+    r[0] = 1.0
+    X = sp.csr_array((ones, (np.arange(n), np.zeros(n, dtype=int))), (n, n_columns))
+    found, additions = column_sums(compiled(X, ones, ones, intercept=False), r[None])
+    lost = 1 + Fraction(n - 1, 2**53) - Fraction(found[0, 0])
+    assert 5000 * Fraction(1, 2**53) < lost <= Fraction(additions * 2.0**-53)
