@@ -11,7 +11,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from drlogit.dual._certificate import FREE, GROUP, IN_NORM, Coordinates, column_sums
+from drlogit.dual._certificate import (
+    FREE,
+    GROUP,
+    IN_NORM,
+    Coordinates,
+    column_sums,
+    pair_sums,
+)
 from drlogit.dual.bound import DualSums, lower_bound
 from drlogit.dual.pair import judge
 from drlogit.problem.norms import NORMS
@@ -332,3 +339,14 @@ def test_sums_of_sparse_rows_have_as_many_roundings_as_they_say():
     found, additions = column_sums(compiled(X, ones, ones, intercept=False), r[None])
     lost = 1 + Fraction(n - 1, 2**53) - Fraction(found[0, 0])
     assert 5000 * Fraction(1, 2**53) < lost <= Fraction(additions * 2.0**-53)
+
+
+def test_what_the_sum_of_panels_rounds_off_is_added_at_the_end():
+    """Each panel of 32 rows adds less than half a unit of rounding to a sum of one."""
+    n = 32 * 200
+    X, ones = np.full((n, 1), 0.9 / 32.0 * 2.0**-53), np.ones(n)
+    X[0] = 1.0
+    rows = compiled(X, ones, ones, intercept=False)
+    _, sums, additions = pair_sums(rows, np.zeros(1), ones, None, None)
+    error = abs(Fraction(sums[0]) - sum(map(Fraction, X[:, 0])))
+    assert error <= Fraction(additions * 2.0**-53) < Fraction(100 * 2.0**-53)

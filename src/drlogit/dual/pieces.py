@@ -140,7 +140,7 @@ def piece_bound(problem: Problem, coefficients: FloatArray, pieces: State) -> Du
         value, factor = lower_bound(coordinates, problem.epsilon, sums)
     if not coordinates.admits(layout.model(coefficients)):
         value = 0.0
-    return DualBound(value, rows.run(_scaled, point, factor)[0] if factor != 1.0 else point)
+    return DualBound(value, rows.run(_scaled, point, factor)[0])
 
 
 def pieces_of_model(problem: Problem, coefficients: FloatArray) -> State:
