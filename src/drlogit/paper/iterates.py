@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ..problem.losses import flip_gain, log_loss
+from ..problem.losses import flip_loss
 from ..problem.problem import Problem, build_problem
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
@@ -57,8 +57,8 @@ class PaperIterate:
     @classmethod
     def of(cls, problem: Problem, lam: float, k: int, step: FixedLambdaStep) -> PaperIterate:
         """The iterate of a step; this visits the samples for ``F(x^k, y^k)``."""
-        margins, kink = _split_margins(problem, step), problem.cost.kink(lam)
-        value = float(problem.rows.run(_split_value, margins, kink)[1][0])
+        loss = flip_loss(problem.rows, problem.cost, _split_margins(problem, step), 0.0)
+        value = loss.value(0.0, lam)
         return cls(k, lam, step.paper_rho(problem), step.residual, value, problem, step)
 
     @property
@@ -93,10 +93,6 @@ def _split_margins(problem: Problem, step: FixedLambdaStep) -> Any:
     if step.splits:
         return problem.rows.run(part_of, step.state, 0)[0]
     return problem.margins(step.beta)
-
-
-def _split_value(block: Block, mu: FloatArray, kink: float) -> tuple[None, tuple[Sum]]:
-    return None, (Sum(float(block.weights @ (log_loss(mu) + flip_gain(mu, kink)))),)
 
 
 def _multiplier(block: Block, state: tuple[FloatArray, ...]) -> tuple[FloatArray, tuple[()]]:
