@@ -104,7 +104,7 @@ def products(k):
 def test_linearisation(classes):
     k = classes
     state, sums = _classes.linearise_classes(k.rows, k.state, k.coef, 0.0, 0.0)
-    gradient, affine, centring = sums[P:-SCALARS].reshape(3, P)
+    gradient, affine, centring = sums[:-SCALARS].reshape(3, P)
     np.testing.assert_allclose(gradient[:-1], k.adjoint(k.p - k.a)[:-1], atol=1e-14)
     np.testing.assert_allclose(gradient[-1], -k.adjoint(k.a)[-1], atol=1e-14)
     still = np.zeros((N, K))

@@ -55,15 +55,15 @@ def test_either_matrix_leads_to_the_same_optimum(seed, monkeypatch):
     assert other.dual_objective <= one.objective + 1e-12
 
 
-def right_sides(problem):
-    """Right sides and solutions of the directions of an iterate off the central path."""
+def directions(problem, slopes=None):
+    """The decrement and all directions at an iterate off the central path."""
     scaling = Scaling(problem)
     newton = scaling.newton(problem.epsilon)
     rng = np.random.default_rng(0)
     x = np.append(0.01 * rng.standard_normal(newton.size - 1), 3.0)
     newton.open(x, 0.05)
     samples = (
-        PairSamples(problem.rows, problem.kappa, system=newton.wide)
+        PairSamples(problem.rows, problem.kappa, slopes, system=newton.wide)
         if problem.flips
         else LossSamples(problem.rows, newton)
     )
@@ -83,23 +83,41 @@ def right_sides(problem):
 
 
 @pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("kappa", [0.7, "each", math.inf])
+@pytest.mark.parametrize("kappa", [0.7, "each", "linear loss", math.inf])
 def test_directions_are_those_of_the_matrix(norm, kappa, monkeypatch):
     rng = np.random.default_rng(3)
     X, y = rng.standard_normal((20, 50)), np.tile([0, 1], 10)
     costs = np.ones(50)
     costs[3:6] = math.inf
     flips = rng.choice([0.2, 1.0, math.inf], 20) if kappa == "each" else kappa
+    flips = 0.7 if kappa == "linear loss" else flips
     problem = build_problem(
         X, y, epsilon=0.05, kappa=flips, norm=norm, feature_costs=costs,
         sample_weight=rng.uniform(0.5, 2.0, 20),
     )  # fmt: skip
+    slopes = problem.rows.scatter(rng.random(20)) if kappa == "linear loss" else None
     found = []
     for limit in (0, 10**9):
         monkeypatch.setattr(wide, "_OUTER_LIMIT", limit)
-        found.append(right_sides(problem))
+        found.append(directions(problem, slopes))
     for one, other in zip(*found, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-8 * np.abs(other).max())
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("seed", [5, 6, 7, 8])
+def test_rows_may_depend_on_each_other(norm, seed, monkeypatch):
+    monkeypatch.setattr(wide, "_OUTER_LIMIT", 0)
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((40, 6)) @ rng.standard_normal((6, 100))
+    y = np.where(X[:, 0] + rng.logistic(size=40) > 0.0, 1, 0)
+    options = {"epsilon": 0.02, "kappa": 0.3, "norm": norm, "solver": "interior-point"}
+    result = drlogit.solve(X, y, **options)
+    assert result.gap <= 1e-6
+    assert result.n_iter <= 8
+    # A tol beyond what the factor of a matrix of low rank can give ends with a certified gap.
+    exact = drlogit.solve(X, y, tol=1e-9, max_iter=15, **options)
+    assert exact.gap <= 1e-6
 
 
 def test_a_free_column_may_be_empty_or_twice_there(monkeypatch):

@@ -206,9 +206,9 @@ def linearise_classes(CompiledRows rows, state, const double[::1] coef, double p
     cdef bint linear = fixed.shape[0] > 0
     cdef double[:, ::1] columns = np.empty((ADJOINTS * K, b))
     cdef double[:, ::1] adjoints = np.zeros((ADJOINTS * K, rows.stride))
-    sums = np.zeros(4 * P + _sums.SCALARS)
+    sums = np.zeros(3 * P + _sums.SCALARS)
     cdef double[::1] view = sums
-    cdef Linearised out = linearised(&view[0], P, P)
+    cdef Linearised out = linearised(&view[0], P, 0)
     cdef double lse
     cdef double side[ADJOINTS]
     side[GRADIENT] = side[AFFINE] = side[CENTRING] = 0.0

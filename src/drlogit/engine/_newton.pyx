@@ -42,7 +42,7 @@ cdef class Newton:
     def __init__(self, scale, epsilon, cone, coordinates, length, wide=None):
         P = len(scale)
         self.size, self.scale, self.cone, self.wide = P, scale, cone, wide
-        self.square = P * P if wide is None else P
+        self.square = P * P if wide is None else 0
         self.scalars = self.square + 3 * P
         self.given, self.epsilon = epsilon, epsilon * scale[P - 1]
         self.coordinates, self.length = coordinates, length
@@ -97,13 +97,6 @@ cdef class Newton:
         cdef double[:, ::1] parts = np.zeros((3, self.size))
         self.cone.parts(&parts[0, 0], &parts[1, 0], &parts[2, 0])
         return self.wide.build(curved, np.asarray(parts), self.pinned)
-
-    def in_coordinates(self):
-        """The right side of a step without the samples' terms (``System``): residual and cone."""
-        found = np.negative(self.residual)
-        cdef double[::1] out = found
-        self.cone.add_target_forces(&out[0])
-        return found
 
     cdef bint factorise(self, bint proof) noexcept:
         """The factor of the matrix of (8); False if it has none."""
@@ -197,8 +190,7 @@ cdef class Newton:
         cdef double* rhs = &self.rhs[0]
         cdef const double[::1] found
         if self.wide is not None:
-            found = self.wide.solve(
-                np.asarray(self.rhs), rtol, None if terms is None else self.in_coordinates(), terms)
+            found = self.wide.solve(np.asarray(self.rhs), rtol, terms)
             for j in range(size):
                 self.dx[j] = found[j]
         else:
@@ -222,7 +214,7 @@ cdef class Newton:
         self.right_side(self.mu, 0.0, NULL)
         if self.wide is not None:
             self.solve(GUIDE, (None, self.mu, 0.0))
-            return dot(rhs, &self.dx[0], size)
+            return dot(rhs, &self.dx[0], size) + self.wide.work
         for j in range(size):
             rhs[j] *= self.unit[j]
         dtrsv("L", "N", "N", &size, &self.factor[0, 0], &size, rhs, &ONE)

@@ -25,7 +25,7 @@ def linearise_pair(
     **options: Any,
 ) -> tuple[PairState, FloatArray]: ...
 def predict_pair(
-    rows: CompiledRows, state: PairState, dcoef: FloatArray
+    rows: CompiledRows, state: PairState, dcoef: FloatArray, adjoint: bool = True
 ) -> tuple[PairState, FloatArray]: ...
 def correct_pair(
     rows: CompiledRows,

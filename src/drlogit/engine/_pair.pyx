@@ -305,11 +305,12 @@ def linearise_pair(CompiledRows rows, PairState state, const double[::1] coef, d
                    double dual, bint gram=True, double least=0.0):
     """Move by these lengths along the state's direction, to ``coef``: the state and its conditions.
 
-    Without ``gram`` only λ's column of the matrix is formed.  Hinges of less stiffness than
-    ``least`` stay out of it.
+    Without ``gram`` there is no matrix, and of the right side's parts only λ's entries are formed:
+    a system of samples (``wide``) has the others.  Hinges of less stiffness than ``least`` stay out
+    of the matrix.
     """
     cdef Py_ssize_t block, lo, i, j, m, n = rows.n_samples, b = rows.panel, P = rows.stride
-    cdef Py_ssize_t tables = state.now.shape[0], matrix = P * P if gram else P
+    cdef Py_ssize_t tables = state.now.shape[0], matrix = P * P if gram else 0
     cdef bint flips = tables == TABLES
     check(rows, state, coef)
     cdef double bend = 0.0 if state.slope.shape[0] else 1.0, loss = 0.0, entropy = 0.0
@@ -340,7 +341,10 @@ def linearise_pair(CompiledRows rows, PairState state, const double[::1] coef, d
                 conditions(m, b, w, y, &state.kappa[lo], new[U], new[S], &columns[LOSSES, 0],
                            new[T], new[R], new[C], new[A], new[Q], coef[P - 1], bend, least, col,
                            out.scalars, side)
+            if flips and gram:
                 rows.adjoint(lo, lo + m, col, ADJOINTS, out.lam_column)
+            elif flips:
+                rows.adjoint(lo, lo + m, &columns[GRADIENT, 0], 1, out.gradient)
             else:
                 for i in range(m):
                     columns[GRADIENT, i] = -w[i] * new[S][i] * y[i]
@@ -351,14 +355,17 @@ def linearise_pair(CompiledRows rows, PairState state, const double[::1] coef, d
         out.scalars[_sums.LOSS], out.scalars[_sums.ENTROPY] = loss, entropy
         if not flips:
             out.scalars[_sums.VALUE] = loss
-        for j in range(ADJOINTS):
+        for j in range(LAMBDA if gram else GRADIENT, ADJOINTS):
             out.lam_column[j * P + P - 1] = side[j]
     rows.free()
     return new_state(state, after), sums
 
 
-def predict_pair(CompiledRows rows, PairState state, const double[::1] dcoef):
-    """Follow the predictor, all products to zero: second-order terms, products and step lengths."""
+def predict_pair(CompiledRows rows, PairState state, const double[::1] dcoef, bint adjoint=True):
+    """Follow the predictor, all products to zero: second-order terms, products and step lengths.
+
+    Without ``adjoint``, of the second-order terms' part of the right side only λ's entry is formed.
+    """
     cdef Py_ssize_t block, lo, m, n = rows.n_samples, b = rows.panel, P = rows.stride
     check(rows, state, dcoef)
     fit(state.now.shape[0] == TABLES, "flips")
@@ -385,7 +392,8 @@ def predict_pair(CompiledRows rows, PairState state, const double[::1] dcoef):
                       &second[0, lo], &second[1, lo], &col[0], changes, &view[P - 1])
             book_panel(m, w, v[T], v[R], v[C], v[A], d[DT], d[DR], d[DC],
                        changes + _sums.CHANGES)
-            rows.adjoint(lo, lo + m, &col[0], 1, &view[0])
+            if adjoint:
+                rows.adjoint(lo, lo + m, &col[0], 1, &view[0])
     rows.free()
     found.second = second
     return found, sums

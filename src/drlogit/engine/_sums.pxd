@@ -3,8 +3,8 @@
 A visit returns one flat array, so that blocks of rows (in memory, in files, with Dask workers) are
 combined by adding arrays.  P counts the coefficients with λ, which is the last of them.
 
-linearisation  matrix (P·P, its lower triangle; or P: λ's column only), then three adjoints of P:
-               gradient, affine and centring part of the right side of (8); SCALARS
+linearisation  matrix (P·P, its lower triangle; or nothing), then three adjoints of P: gradient,
+               affine and centring part of the right side of (8); SCALARS
 prediction     adjoint of the second-order terms (P), CHANGES, costs of step lengths (2·LEVELS)
 correction     SLOPE and CURVATURE of the loss along the direction, costs of step lengths
 dual point     adjoint (P; the entry of λ is minus what flips and moves cost), PROOF
@@ -40,7 +40,7 @@ cpdef enum:
 
 cdef struct Linearised:
     double* matrix
-    double* lam_column      # the last P numbers of the matrix, before the gradient
+    double* lam_column      # the last P numbers of the matrix, if there is one
     double* gradient
     double* affine
     double* centring

@@ -43,6 +43,8 @@ Curved: TypeAlias = tuple[FloatArray, FloatArray]
 class ClassSystem:
     """The system behind products, as :class:`~drlogit.engine.wide.WideSystem` is of two classes."""
 
+    work = 0.0
+
     def __init__(
         self,
         rows: Rows,

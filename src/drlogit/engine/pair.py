@@ -79,7 +79,7 @@ class PairSamples(RowSamples[State]):
         return state
 
     def predict(self, state: State, dcoef: FloatArray) -> tuple[State, FloatArray]:
-        return self._visit(predict_pair, state, dcoef)
+        return self._visit(predict_pair, state, dcoef, self.system is None)
 
     def correct(
         self, state: State, dcoef: FloatArray, centre: float, share: float

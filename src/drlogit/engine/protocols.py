@@ -64,6 +64,9 @@ Terms: TypeAlias = tuple[Any, float, float]
 class System(Protocol):
     """The linear system of a step where its n×n matrix is not formed."""
 
+    #: The samples' terms times the last solution, where they are not in the right side.
+    work: float
+
     def build(self, curved: State, cone: FloatArray, pinned: bool) -> bool:
         """Set up from ``Samples.curved`` and arrays in scaled coordinates, λ last.
 
@@ -71,10 +74,8 @@ class System(Protocol):
         ``pinned``: λ does not move.
         """
 
-    def solve(
-        self, rhs: FloatArray, rtol: float, rest: FloatArray | None, terms: Terms | None
-    ) -> FloatArray:
+    def solve(self, rhs: FloatArray, rtol: float, terms: Terms | None) -> FloatArray:
         """(dx, dλ) for a right side, to a residual of ``rtol``.
 
-        ``rest`` is the right side without the samples' terms; there are none in a correction.
+        ``terms`` (None in a correction) are in the right side if the samples form them there.
         """

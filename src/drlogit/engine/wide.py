@@ -80,6 +80,7 @@ class WideSystem:
 
     margins: State  # the changes of margins along the last solution
     curvature: float  # of the loss along it, where no label flips
+    work: float  # qᵀB x
 
     def __init__(self, rows: Rows, scale: FloatArray) -> None:
         self.rows, self.scale, self.unit = rows, scale[:-1], float(scale[-1])
@@ -113,11 +114,9 @@ class WideSystem:
         self.schur = unit[:, None] * inverse * unit
         return True
 
-    def solve(
-        self, rhs: FloatArray, rtol: float, rest: FloatArray | None, terms: Terms | None
-    ) -> FloatArray:
-        """(dx, dλ) for a right side (``System``)."""
-        r = rhs[:-1] if rest is None else rest[:-1]
+    def solve(self, rhs: FloatArray, rtol: float, terms: Terms | None) -> FloatArray:
+        """(dx, dλ) for a right side, r with λ's entry, and the samples' terms (``System``)."""
+        r = rhs[:-1]
         x = self.inverse * r
         state = self.state if terms is None or terms[0] is None else terms[0]
         both = self.rows.pair(self.system, state)
@@ -130,7 +129,7 @@ class WideSystem:
         y = np.zeros(found.size)
         y[self.first :] = self.schur @ found[self.first :]
         both = self.rows.pair(self.system, right)
-        self.margins, (image, self.curvature) = self.rows.run(_left, both, y)
+        self.margins, (image, self.curvature, self.work) = self.rows.run(_left, both, y)
         x += self.inverse * (self.scale * image - y[self.at] * self.edge)
         x[self.free] = y[2:]
         return np.append(x, y[0])
@@ -207,13 +206,13 @@ def _right(
     return (q, y), (Sum(system.border.T @ y), Sum(float(system.of_lam @ q)))
 
 
-def _left(block: Block, known: Any, y: FloatArray) -> tuple[FloatArray, tuple[Sum, Sum]]:
-    """The changes of margins; ``Zᵀ√d`` times what is left of q, and ``‖B x‖²``."""
+def _left(block: Block, known: Any, y: FloatArray) -> tuple[FloatArray, tuple[Sum, Sum, Sum]]:
+    """The changes of margins; ``Zᵀ√d`` times what is left of q, ``‖B x‖²`` and ``qᵀB x``."""
     system, (q, left) = known
     left = left - system.solved @ y
     change = q - left - y[0] * system.of_lam
-    sums = Sum(block.adjoint(system.root * left)), Sum(float(change @ change))
-    return system.over_root(change), sums
+    image, squares, work = block.adjoint(system.root * left), change @ change, q @ change
+    return system.over_root(change), (Sum(image), Sum(float(squares)), Sum(float(work)))
 
 
 def _terms(state: PairState, centre: float, share: float) -> FloatArray:
