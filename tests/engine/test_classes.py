@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import scipy.sparse as sp
 
 import drlogit
 from class_zoo import conic_value, generated
+from drlogit.engine import class_system
 
 
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
@@ -145,12 +147,38 @@ def test_without_an_intercept_what_is_certified_is_the_model_returned(offset) ->
     assert worst == pytest.approx(found.objective, abs=1e-6)
 
 
-def test_many_coefficients_take_no_matrix() -> None:
-    """9,800 of all classes but one; the engine that forms a matrix says that it does not."""
-    X = np.random.default_rng(2).normal(size=(60, 2450))
-    y = X[:, :5].argmax(axis=1)
-    found = drlogit.solve(X, y, epsilon=0.3, kappa=2.0, norm="l2", tol=1e-5)
-    assert found.solver == "truncated-interior-point"
+def wide_classes(n_columns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Samples of six classes with few columns, the same with columns of zeros, and the labels."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(300, 8))
+    y = (2.0 * X[:, :6] + rng.gumbel(size=(300, 6))).argmax(axis=1)
+    wide = np.zeros((300, n_columns))
+    wide[:, 3 * np.arange(8)] = X
+    return X, wide, y
+
+
+@pytest.mark.parametrize("ball", [{"epsilon": 0.05, "norm": "linf"}, {"epsilon": 0.0}])
+def test_no_number_of_coefficients_is_refused(ball: dict[str, Any]) -> None:
+    """10,005 of all classes but one, and the optimum of the columns that are not zero."""
+    X, wide, y = wide_classes(2000)
+    found = drlogit.solve(wide, y, kappa=1.0, **ball)
+    few = drlogit.solve(X, y, kappa=1.0, tol=1e-9, **ball)
+    assert found.gap <= 1e-6
+    assert found.dual_objective <= few.objective + 1e-9
+    assert few.dual_objective <= found.objective + 1e-9
+
+
+@pytest.mark.parametrize("costs", [None, "free"])
+def test_without_a_matrix_of_all_coefficients_a_gap_is_certified(monkeypatch, costs: Any) -> None:
+    """Preconditioned by the diagonal; with free columns, too, which are not penalised."""
+    monkeypatch.setattr(class_system, "_MOST_COEFFICIENTS", 0)
+    X, _, y = wide_classes(24)
+    ball: dict[str, Any] = {"epsilon": 0.05, "kappa": 1.0, "norm": "l2"}
+    if costs is not None:
+        ball["feature_costs"] = np.where(np.arange(8) % 2 == 0, np.inf, 1.0)
+    found = drlogit.solve(X, y, **ball)
+    monkeypatch.undo()
+    few = drlogit.solve(X, y, tol=1e-9, **ball)
     assert found.gap <= 1e-5
-    with pytest.raises(ValueError, match="8000 coefficients"):
-        drlogit.solve(X, y, epsilon=0.3, kappa=2.0, norm="l2", solver="interior-point")
+    assert found.dual_objective <= few.objective + 1e-9
+    assert few.dual_objective <= found.objective + 1e-9

@@ -8,13 +8,14 @@ weighted Gram matrix for every pair.
 The preconditioner is the same matrix, formed from a sample of the rows.  Rows are drawn with
 probabilities π in proportion to their traces, and get the weight 1/π.  With r rows for each column,
 the eigenvalues of the preconditioned matrix are about ``(1 ± √(1/r))²``.  If there are few rows, or
-if the matrix is small, all rows are used.
+if the matrix is small, all rows are used.  If it would be too large, its diagonal is used.
 
 Derivation: docs/algorithm.md, (18).
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -32,9 +33,9 @@ from ._cones import Cone, PairwiseCones
 from .conjugate_gradients import conjugate_gradients
 from .settings import SETTINGS
 
-#: Coefficients of all classes but one up to which a matrix is formed: 512 MB then.  Beyond, the
-#: truncated interior point takes none.
-MOST_COEFFICIENTS = 8000
+#: Coefficients of all classes but one up to which a matrix is formed, of 512 MB then, and the steps
+#: of conjugate gradients at most without one.
+_MOST_COEFFICIENTS, _MOST_STEPS = 8000, 300
 
 #: (p, D) of a block's samples, and what each label costs them.
 Curved: TypeAlias = tuple[FloatArray, FloatArray]
@@ -56,15 +57,11 @@ class ClassSystem:
     ) -> None:
         width = rows.n_columns
         size = (n_classes - 1) * width
-        if size > MOST_COEFFICIENTS:
-            raise ValueError(
-                f"this method forms a matrix for up to {MOST_COEFFICIENTS} coefficients of all "
-                f"classes but one, got {size}: use solver='auto' with norm='l1' or 'l2' and "
-                "epsilon > 0, or select features"
-            )
+        self.diagonal = size > _MOST_COEFFICIENTS
         self.kept = kept  # the columns in the norm
         self.rows, self.cone, self.shape, self.products = rows, cone, (n_classes, width), 0
-        self.matrix = np.zeros((size + 1, size + 1))  # new memory costs as a copy does
+        # new memory costs as a copy does
+        self.matrix = np.zeros((0, 0) if self.diagonal else (size + 1, size + 1))
         self.scale, self.unit = scale, unit  # of a class, and of λ
         one, other = pairs(n_classes)
         self.differences = np.eye(n_classes)[one] - np.eye(n_classes)[other]
@@ -79,6 +76,8 @@ class ClassSystem:
         self.own, self.v = np.zeros((2, len(self.differences), 0))
         if isinstance(self.cone, PairwiseCones):
             self.own, self.v = self.cone.stiffness()
+        if self.diagonal:
+            return self._build_diagonal()
         rate = 0.0 if self.every else self._rate()
         state = self.rows.pair(curved, self.rows.offsets)
         _, (grams, column) = self.rows.run(_gram, state, rate)
@@ -92,8 +91,20 @@ class ClassSystem:
         add_pairs(grams, matrix[:-1, :-1].reshape(K - 1, width, K - 1, width))
         border = self.coupling + self.unit * np.append(np.tile(self.scale, K), self.unit) * column
         matrix[-1] = np.append(border[: len(matrix) - 1], border[-1]) * (not pinned)
-        self.preconditioner = ShiftedCholesky(matrix)
-        return not self.preconditioner.failed
+        factor = ShiftedCholesky(matrix)
+        self.precondition, self.most_steps = factor.solve, SETTINGS.class_steps
+        return not factor.failed
+
+    def _build_diagonal(self) -> bool:
+        """Set up from the diagonal alone."""
+        along = np.append(np.zeros(self.shape[0] * self.shape[1]), 1.0)
+        _, (diagonal, column) = self.rows.run(_diagonal, self.curved, along)
+        diagonal *= self.scale**2
+        diagonal[:, self.kept] += np.abs(self.differences[:, :-1]).T @ (self.own + self.v**2)
+        corner = self.unit**2 * float(column[-1]) + float(self.coupling[-1])
+        inverse = 1.0 / np.maximum(np.append(diagonal, corner), 1e-300)
+        self.precondition, self.most_steps = partial(np.multiply, inverse), _MOST_STEPS
+        return bool(np.isfinite(inverse).all())
 
     def _rate(self) -> float:
         """The factor of the traces t at which Σ min(1, rate t) rows are as many as needed."""
@@ -109,8 +120,7 @@ class ClassSystem:
         last = self.shape[1]
         right = np.append(rhs[: -1 - last], 0.0 if self.pinned else rhs[-1])
         found = conjugate_gradients(
-            self._product, self.preconditioner.solve, right, rtol=rtol,
-            max_steps=SETTINGS.class_steps,
+            self._product, self.precondition, right, rtol=rtol, max_steps=self.most_steps
         )  # fmt: skip
         return np.concatenate([found[:-1], np.zeros(last), found[-1:]])
 
@@ -153,6 +163,16 @@ def _trace(block: Block, curved: FloatArray) -> FloatArray:
     one, total = np.ones(p.shape[1]), D @ np.ones(D.shape[1])
     inverse = np.divide((D * D) @ one, total, out=np.zeros_like(total), where=total > 0.0)
     return np.asarray(block.weights * (p @ one - (p * p) @ one + total - inverse))
+
+
+def _diagonal(block: Block, curved: Curved, along: FloatArray) -> tuple[None, tuple[Sum, Sum]]:
+    """The diagonal of the samples' matrix for each class but the last, and λ's column."""
+    p, D = curved[0]
+    total = (D @ np.ones(D.shape[1]))[:, None]
+    share = np.divide(D, total, out=np.zeros_like(D), where=total > 0.0)
+    weights = block.weights[:, None] * (p * (1.0 - p) + D * (1.0 - share))
+    found = np.stack([block.squared_columns(weight) for weight in weights.T[:-1]])
+    return None, (Sum(found), Sum(curvature_product(block.compiled, *curved, along)))
 
 
 def _traces(block: Block, curved: Curved) -> tuple[FloatArray, tuple[()]]:

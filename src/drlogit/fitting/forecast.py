@@ -47,7 +47,7 @@ def forecast(problem: Problem | ClassProblem) -> str | None:
     N, n = rows.n_samples, rows.n_columns
     slower = 1.0 if 2 * rows.n_nonzeros >= N * n else _SPARSE
     gram = slower * rows.n_nonzeros * (rows.n_nonzeros / N)
-    if isinstance(problem, Problem) and takes_working_sets(problem):
+    if takes_working_sets(problem):
         return None  # seconds, even for text
     if is_truncated(problem):
         K = problem.n_classes if isinstance(problem, ClassProblem) else 1

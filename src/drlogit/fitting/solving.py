@@ -344,7 +344,7 @@ class _Call:
         special, allowed = "", ["auto", "interior-point"]
         if self.name == "auto" and is_truncated(problem):
             return truncated_interior_point
-        if self.name == "auto" and isinstance(problem, Problem) and takes_working_sets(problem):
+        if self.name == "auto" and takes_working_sets(problem):
             return working_sets
         if isinstance(problem, ClassProblem):
             special = "more than two classes"
