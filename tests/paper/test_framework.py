@@ -19,7 +19,7 @@ from drlogit import paper
 from drlogit.datasets import make_synthetic
 from drlogit.paper import admm, ball_qp
 from drlogit.problem.result import Status
-from zoo import NORM_NAMES
+from zoo import NORM_NAMES, wide_indices
 
 pytestmark = pytest.mark.slow
 
@@ -422,8 +422,9 @@ def test_ball_least_squares(inner, monkeypatch):
     reference = lsq_linear(A, b, (-0.1, 0.1), tol=1e-15, method="bvls").x
     for limit in (5000, 2):
         monkeypatch.setattr(ball_qp, "DENSE_LIMIT", limit)
-        found = paper.ball_least_squares(A, b, 0.1, inner=inner)
-        np.testing.assert_allclose(found, reference, atol=1e-13)
+        for matrix in (A, wide_indices(A)):
+            found = paper.ball_least_squares(matrix, b, 0.1, inner=inner)
+            np.testing.assert_allclose(found, reference, atol=1e-13)
 
 
 # --- iterators ------------------------------------------------------------------------------

@@ -79,6 +79,7 @@ class Columns(NamedTuple):
     @classmethod
     def of(cls, A: Any, left: FloatArray, right: FloatArray) -> Columns:
         A = csc_array(A)
+        A.indices, A.indptr = A.indices.astype(np.int32), A.indptr.astype(np.int32)
         squares = np.asarray(A.multiply(A).sum(axis=0)).ravel()
         return cls(A, left, right, squares - np.einsum("jf,jf->j", left, right))
 
