@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from scipy.optimize import linprog
 
 import domain_zoo
 import drlogit
+from drlogit.fitting import critical_radius
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
@@ -185,3 +187,27 @@ def test_the_share_of_flips_that_makes_a_model_constant_does_not_depend_on_their
     share = drlogit.epsilon_max(X, y, kappa=1.0)
     assert drlogit.epsilon_max(X, y, kappa=1e9) / 1e9 == pytest.approx(share, rel=1e-4)
     assert share < 0.99 * least_budget(X, y, 1.0, 3)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize("kappa", [0.05, 1.0, 20.0])
+def test_the_bound_of_large_problems(kappa, norm, fit_intercept, cancer, monkeypatch):
+    X, y = cancer
+    ask = {"kappa": kappa, "norm": norm, "fit_intercept": fit_intercept}
+    exact = drlogit.epsilon_max(X, y, **ask)
+    monkeypatch.setattr(critical_radius, "DENSE_LIMIT", 5)
+    bound = drlogit.epsilon_max(X, y, **ask)
+    assert exact <= bound * (1.0 + 1e-4)
+    assert bound <= 0.5 * kappa
+    assert not drlogit.solve(X, y, epsilon=bound * (1.0 + 1e-6), **ask).coef.any()
+
+
+def test_text_of_any_size_has_a_radius():
+    """Neither 17,000 rows nor as many columns are refused."""
+    rng = np.random.default_rng(0)
+    X = sp.random(17_000, 17_500, density=2e-4, random_state=0, format="csr")
+    y = (X @ rng.standard_normal(17_500) > 0.0).astype(int)
+    found = drlogit.epsilon_max(X, y, kappa=1.0, norm="l2")
+    assert 0.0 < found < 0.5
+    assert not drlogit.solve(X, y, epsilon=found, kappa=1.0, norm="l2", tol=1e-4).coef.any()

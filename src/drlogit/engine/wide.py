@@ -70,8 +70,9 @@ def refuse_large(rows: Rows) -> None:
     """Refuse a matrix of an unreasonable size."""
     if min(rows.n_samples, rows.n_columns) > MATRIX_LIMIT:
         raise ValueError(
-            f"no matrix of {rows.n_samples} samples or {rows.n_columns} columns is formed: use "
-            "solver='auto' with norm='l1' or 'l2' and radii epsilon > 0 of your own"
+            f"X has {rows.n_samples} rows and {rows.n_columns} columns, and the interior point "
+            f"forms a matrix of the smaller number, up to {MATRIX_LIMIT}: use solver='auto' with "
+            "norm='l1' or 'l2' and epsilon > 0"
         )
 
 

@@ -56,7 +56,8 @@ def epsilon_max(
     Returns
     -------
     float
-        ε_max, to four digits.
+        ε_max, to four digits.  With more than 4,000 rows and 4,000 columns, two classes and one
+        finite κ it is an upper bound, from which on the model is constant, too.
 
     Examples
     --------

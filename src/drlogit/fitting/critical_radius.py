@@ -26,6 +26,10 @@ docs/wrong_labels.md).  The answer is then E, from where on it is constant for c
 *Domains.*  The same, with the costs of moves within domains (``engine.tables.critical_radius``).
 Below E no move pays, and the problem without domains gives the answer.
 
+*Large matrices.*  With more than 4,000 rows and columns the program would need a matrix of that
+size.  A feasible dual point gives an upper bound instead: ``s = ½``, and as many flips in the
+larger class as balance the intercept.
+
 *Flips that cost far more than moves.*  Whether the model is constant is decided with smaller κ
 (``_excess``).
 
@@ -46,6 +50,7 @@ from scipy.special import softmax
 from ..engine.classes import least_budget
 from ..engine.pair import flip_budget
 from ..engine.tables import critical_radius, interior_point_with_domains
+from ..engine.wide import DENSE_LIMIT
 from ..problem.classes import ClassProblem, Scored
 from ..problem.losses import flip_probability
 from ..problem.problem import Problem
@@ -80,6 +85,8 @@ def largest_radius(problem: Problem | ClassProblem) -> float:
         _, (gradient,) = problem.rows.run(_null_gradient, None, null_model(problem))
         found = problem.transport_norm(gradient)
         return found if found > _NOTHING * _typical(problem) else 0.0
+    if min(rows.n_samples, rows.n_columns) > DENSE_LIMIT and _is_plain(problem):
+        return _upper_bound(problem)
     factor = _excess(problem.kappa, _typical(problem))
     near = problem.with_radius(1.0, problem.kappa / factor)
     last = _last_null_model(near)
@@ -98,6 +105,26 @@ def largest_radius(problem: Problem | ClassProblem) -> float:
 
     # At ε = 0 free columns may separate the classes, and the null model would be unbounded.
     return factor * _end_of_learning(budget, _SAME * level, level)
+
+
+def _is_plain(problem: Problem) -> bool:
+    """Whether one κ holds for all flips, and no column but the intercept is free."""
+    one = problem.cost.labels.multiples is None
+    return one and int(np.count_nonzero(problem.free)) <= int(problem.fit_intercept)
+
+
+def _upper_bound(problem: Problem) -> float:
+    """The lesser budget of two dual points with ``s = ½``, at which the model is constant.
+
+    Flips of half of all labels need no moves.
+    """
+    negative, positive = problem.rows.totals.classes
+    larger, rest = max(negative, positive), min(negative, positive)
+    share = 0.5 * (larger - rest) / larger if problem.fit_intercept else 0.0
+    sign = 1.0 if positive >= negative else -1.0
+    _, (gradient,) = problem.rows.run(_flipped_gradient, None, sign, share)
+    moved = problem.transport_norm(gradient) + problem.kappa * share * larger
+    return float(min(moved, 0.5 * problem.kappa))
 
 
 def _excess(kappa: float, typical: float) -> float:
@@ -241,6 +268,11 @@ def _null_of_groups(problem: Problem) -> FloatArray:
 
 def _null_gradient(block: Block, _: None, v: FloatArray) -> tuple[None, tuple[Sum]]:
     return None, (Sum(block.adjoint(block.weights * flip_probability(block.margins(v)))),)
+
+
+def _flipped_gradient(block: Block, _: None, sign: float, share: float) -> tuple[None, tuple[Sum]]:
+    """``Σ w (s - a) z`` at s = ½, with this share a of flips in one class."""
+    return None, (Sum(block.adjoint(block.weights * (0.5 - share * (block.y == sign)))),)
 
 
 def _softmax(_: Block, scored: Scored) -> tuple[FloatArray, tuple[()]]:
