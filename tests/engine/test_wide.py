@@ -145,5 +145,5 @@ def test_matrices_beyond_the_limits_are_refused(monkeypatch):
     monkeypatch.setattr(wide, "_OUTER_LIMIT", 0)
     monkeypatch.setattr(wide, "MATRIX_LIMIT", 10)
     X, y, _ = generated(0)
-    with pytest.raises(ValueError, match=r"forms a matrix of the smaller number .* samples or .* columns"):
+    with pytest.raises(ValueError, match="forms a matrix of the smaller number"):
         drlogit.solve(X, y, epsilon=0.05, kappa=1.0, solver="interior-point")
