@@ -61,7 +61,7 @@ _ROUGHLY, _EXACTLY = (1e-9, 3), (1e-16, 12)
 #: Free coefficients of all classes up to which their equations are solved by a matrix, ...
 _MOST_FREE = 400
 
-#: ... and samples in one block up to which an N×N factor takes less time with ℓ1 transport.
+#: ... and samples up to which an N×N factor takes less time with ℓ1 transport.
 _FEW_SAMPLES = 6000
 
 #: Coefficients of all classes but one from which this method takes less time than a matrix of all
@@ -87,8 +87,7 @@ def is_truncated(problem: Problem | ClassProblem) -> bool:
         return False
     if several:
         return (classes - 1) * rows.n_columns > _MOST_COEFFICIENTS
-    one_factor = rows.largest_block == rows.n_samples <= _FEW_SAMPLES
-    return is_wide(rows) and (problem.norm.name == "l2" or not one_factor)
+    return is_wide(rows) and (problem.norm.name == "l2" or rows.n_samples > _FEW_SAMPLES)
 
 
 def truncated_interior_point(
