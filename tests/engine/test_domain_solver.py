@@ -445,3 +445,18 @@ def test_its_own_solution_for_samples_that_occur_twice():
     case["sample_weight"][::7] = 0.0
     again = drlogit.solve(**case, start=drlogit.solve(**case))
     assert (again.n_iter, again.converged) == (0, True)
+
+
+@pytest.mark.parametrize("epsilon", [0.02, 0.05])
+def test_a_survey_with_fewer_rows_than_answers_is_proven(epsilon):
+    """The classes are separable, so that very many sets of changed answers are equally bad."""
+    rng = np.random.default_rng(21)
+    answers = rng.integers(0, 4, (100, 60))
+    X = np.zeros((100, 240))
+    X[np.arange(100)[:, None], 4 * np.arange(60) + answers] = 1.0
+    score = (answers[:, :8] == 0) @ rng.normal(size=8)
+    y = score + 0.5 * rng.logistic(size=100) > np.median(score)
+    groups = np.arange(240).reshape(60, 4).tolist()
+    found = drlogit.solve(X, y, epsilon=epsilon, kappa=math.inf, categories=groups)
+    assert found.gap <= 1e-6
+    assert found.n_iter < 150

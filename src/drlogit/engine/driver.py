@@ -17,7 +17,7 @@ from typing import Generic
 from ..problem.result import Status
 from ..rows.arrays import FloatArray
 from ._newton import Newton
-from ._sums import CHANGES, CURVATURE, LOSS, MISSING, PARABOLA, SLOPE, longest
+from ._sums import CHANGES, CURVATURE, LOSS, MISSING, NEW_PIECES, PARABOLA, SLOPE, longest
 from .protocols import D, S, Samples
 from .settings import SETTINGS
 
@@ -94,6 +94,9 @@ def run(
         primal, dual = step_lengths(newton, predicted, newton.size + CHANGES, price)
         # Corrector: as far along as the predictor suggests, not far ahead of the residuals.
         sigma = centring(newton, newton.after(primal, dual, predicted), decrement)
+        if distance <= tol and sums[newton.scalars + NEW_PIECES] > 0.0 and not newton.pinned:
+            # Near the optimum a smaller μ only adds pieces, whose masses disturb the equations.
+            sigma, retry = 1.0, math.inf
         share = min(primal, dual)
         dcoef = newton.corrector(sigma * mu, share, predicted, state)
         state, limits = samples.correct(state, dcoef, sigma * mu, share)
