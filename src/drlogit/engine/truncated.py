@@ -11,7 +11,7 @@ Derivation: docs/algorithm.md, section 9.
 from __future__ import annotations
 
 import math
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -21,10 +21,10 @@ from ..problem.classes import ClassProblem
 from ..problem.problem import Problem
 from ..problem.result import Monitor, Result, Solution, Status
 from ..rows.arrays import FloatArray
-from ..rows.interface import State
+from ..rows.interface import BlockFunction, State
 from . import truncated_samples as visits
 from .preconditioners import Blocks, Diagonal, Preconditioner
-from .truncated_cones import BoxCone, RoundCone
+from .truncated_cones import BoxCone, Flow, RoundCone, TruncatedCone
 from .wide import is_wide
 
 #: Complementarity to aim at, as a share of what there is, after a long step and after a short one,
@@ -74,7 +74,10 @@ _MOST_COEFFICIENTS = 1500
 #: again when conjugate gradients have taken as long since.
 _ROWS_PER_COLUMN, _MOST_ENTRIES, _MOST_PRODUCTS = 2, 20_000_000, 40.0
 
-_CONES: dict[str, Any] = {"l1": BoxCone, "l2": RoundCone}
+#: A step in x and in λ.
+Direction: TypeAlias = tuple[FloatArray, float]
+
+_CONES: dict[str, type[TruncatedCone]] = {"l1": BoxCone, "l2": RoundCone}
 
 
 def is_truncated(problem: Problem | ClassProblem) -> bool:
@@ -127,7 +130,7 @@ class _Run:
         self.sampled_share = used / N if self.C > 1 and small else 0.0
         self.grams, self.products_before = np.zeros(0), 0
 
-    def _after(self, function: Any, state: Any, *arguments: Any) -> Any:
+    def _after(self, function: BlockFunction, state: State, *arguments: object) -> State:
         """The state after a visit that reduces nothing."""
         return self.rows.run(function, state, *arguments)[0]
 
@@ -139,7 +142,7 @@ class _Run:
         self.fixed = self._after(visits.fixed, state)
         self.point, (spent, value) = self.rows.run(visits.labels_only, state, epsilon)
         self.gradient, self.spent = np.zeros_like(x), float(spent)
-        self.flow: Any = None
+        self.flow: Flow | None = None
         self.value = float(value)
         cone = _CONES[self.problem.norm.name](x[:, self.kept], lam, epsilon)
         best, best_x, best_lam, length, status = math.inf, x, lam, 1.0, Status.MAX_ITER
@@ -232,7 +235,7 @@ class _Run:
             moved = moved + move
         return part, moved
 
-    def _preconditioner(self, state: State, cone: Any) -> Preconditioner:
+    def _preconditioner(self, state: State, cone: TruncatedCone) -> Preconditioner:
         """The preconditioner of the samples' matrix and the cone's diagonal."""
         kept, scale = self.kept, self.scale
         if not self.sampled_share:
@@ -252,8 +255,8 @@ class _Run:
     # --- steps -----------------------------------------------------------------------------------
 
     def _conjugate_gradients(
-        self, state: State, cone: Any, right: tuple[FloatArray, float], aim: float, allowed: float
-    ) -> tuple[Any, Any, float]:
+        self, state: State, cone: TruncatedCone, right: Direction, aim: float, allowed: float
+    ) -> tuple[Direction, Direction, float]:
         """The truncated step, the smoothed one, and what the quadratic model gains by the first.
 
         A step is a pair, of x and of λ.  The smoothed one has the least residual, in the norm of
@@ -311,7 +314,13 @@ class _Run:
         return (x, xlam), (smooth, smooth_lam), gained
 
     def _step(
-        self, state: State, cone: Any, step: Any, comp: float, gained: float, mu: float
+        self,
+        state: State,
+        cone: TruncatedCone,
+        step: Direction,
+        comp: float,
+        gained: float,
+        mu: float,
     ) -> tuple[State, float]:
         """Samples and cone after a step of the length that they and the loss allow."""
         x, dlam = step
@@ -334,7 +343,7 @@ class _Run:
 
     # --- bounds ----------------------------------------------------------------------------------
 
-    def _prove(self, state: State, cone: Any, x: FloatArray, dlam: float) -> None:
+    def _prove(self, state: State, cone: TruncatedCone, x: FloatArray, dlam: float) -> None:
         """The bound of a step's dual point, or of a mixture with the best one so far."""
         epsilon, rows, kept = self.problem.epsilon, self.rows, self.kept
         part = self._after(visits.point_of, state, x * self.scale, dlam)
@@ -358,13 +367,15 @@ class _Run:
             share, factor, self.gradient, self.spent, _ = tried[at]
             self.value = float(values[at])
             self.point = self._after(visits.mixture, both, share, factor)
-            self.flow = flow and (factor * flow[0], factor * flow[1], *flow[2:])
+            self.flow = flow and (factor * flow[0], factor * flow[1], flow[2], flow[3])
 
-    def _final(self, cone: Any) -> Any:
+    def _final(self, cone: TruncatedCone) -> State | ClassPoint:
         """The dual point in the form of the certificate."""
         if self.C == 1:
             return self._after(visits.as_pair, self.point)
-        flow = None if self.flow is None else cone.flows(self.flow) / self.scale[self.kept]
-        if flow is None and not isinstance(cone, BoxCone):
-            flow = np.zeros((cone.degree, self.kept.size))
+        if isinstance(cone, BoxCone):
+            return ClassPoint(self.point, None)
+        flow = np.zeros((cone.degree, self.kept.size))
+        if self.flow is not None:
+            flow = cone.flows(self.flow) / self.scale[self.kept]
         return ClassPoint(self.point, flow)

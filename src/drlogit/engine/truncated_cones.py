@@ -9,7 +9,7 @@ Derivation: docs/algorithm.md, section 9.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from ..dual.classes import pairs
 from ..rows.arrays import FloatArray
 from .preconditioners import Preconditioner
 from .truncated_samples import KEPT, LENGTHS, book
+
+#: Multipliers of pairs of rows, as combinations of differences of x and of z: (α, β, x, z).
+Flow: TypeAlias = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
 
 class RoundCone:
@@ -93,18 +96,18 @@ class RoundCone:
         squares = np.maximum(self._products(gradient, gradient), 0.0)
         return float(np.sqrt(squares).sum()) / K
 
-    def flow(self, z: FloatArray, dlam: float) -> Any:
-        """Multipliers after a step, as combinations of differences of x and of z: (α, β, x, z)."""
+    def flow(self, z: FloatArray, dlam: float) -> Flow | None:
+        """Multipliers after a step."""
         lam = self.lam
         bend = 2.0 * self.m / lam
         change = (self.m / self.slack) * (self.rate * dlam - 2.0 * self._products(self.x, z) / lam)
         alpha = 2.0 * (self.mu / self.slack - change) / lam - bend * dlam / lam
         return alpha, bend, self.x, z
 
-    def used(self, gradient: FloatArray, flow: Any) -> float:
+    def used(self, gradient: FloatArray, flow: Flow | None) -> float:
         """At least the transport norm of a gradient, by the flow and an even one for the rest."""
         K = len(gradient)
-        if K == 1:
+        if flow is None or K == 1:
             return float(np.linalg.norm(gradient))
         alpha, beta, x, z = flow
         rest = gradient + self._laplacian(alpha, x) + self._laplacian(beta, z)
@@ -113,7 +116,7 @@ class RoundCone:
         squares = ((combined @ (parts @ parts.T)) * combined).sum(axis=1)
         return float(np.sqrt(np.maximum(squares, 0.0)).sum())
 
-    def flows(self, flow: Any) -> FloatArray:
+    def flows(self, flow: Flow) -> FloatArray:
         """The flow itself, a row for each pair."""
         alpha, beta, x, z = flow
         return np.asarray(-alpha[:, None] * (self.E @ x) - beta[:, None] * (self.E @ z))
@@ -196,10 +199,11 @@ class BoxCone:
         """The transport norm of a gradient."""
         return self.half * float(np.abs(gradient).sum())
 
-    def flow(self, z: FloatArray, dlam: float) -> None:
+    def flow(self, z: FloatArray, dlam: float) -> Flow | None:
         """No flow: the norm of a gradient is known without."""
+        return None
 
-    def used(self, gradient: FloatArray, flow: Any) -> float:
+    def used(self, gradient: FloatArray, flow: Flow | None) -> float:
         """The same."""
         return self.norm(gradient)
 
@@ -221,3 +225,6 @@ class BoxCone:
         moved = edge - np.maximum(edge - x, keep * self.slack[0])
         moved = np.maximum(edge + moved, keep * self.slack[1]) - edge
         return moved if np.abs(moved - x).max(initial=0.0) > 1e-14 * lam else None
+
+
+TruncatedCone: TypeAlias = RoundCone | BoxCone
