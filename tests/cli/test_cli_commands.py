@@ -342,7 +342,7 @@ def test_a_threshold_is_that_of_the_library(folder, cancer, run, answer):
     write_csv(folder / "unseen.csv", X[300:, :4], y[300:], [*names[:4], "diagnosis"])
     answer("fit seen.csv --standardize --epsilon 0.02 -o seen.json")
     model = drlogit.load_model(folder / "seen.json")
-    frame = pd.DataFrame(X[300:, :4], columns=names[:4])
+    frame = pd.DataFrame(X[300:, :4], columns=[str(name) for name in names[:4]])
     costs = {("benign", "malignant"): 1.0, ("malignant", "benign"): 5.0}
     words = "--costs benign:malignant=1,malignant:benign=5"
     found = answer(f"threshold seen.json unseen.csv {words}")

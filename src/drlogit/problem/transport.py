@@ -75,14 +75,17 @@ class TransportCost:
         move, kept = np.zeros_like(coefficients), ~self.free
         if self.matrix is not None:
             turned = self.norm.aligned(self._turned(coefficients[kept]))
-            move[kept] = solve_triangular(self._factor, turned, lower=True, trans=1)
+            move[kept] = self._turned(turned, transposed=True)
         else:
             costs = self.costs[kept]
             move[kept] = self.norm.aligned(coefficients[kept] / costs) / costs
         return move
 
-    def _turned(self, coefficients: FloatArray) -> FloatArray:
-        return np.asarray(solve_triangular(self._factor, coefficients, lower=True))
+    def _turned(self, values: FloatArray, *, transposed: bool = False) -> FloatArray:
+        """``L⁻¹`` or ``L⁻ᵀ`` times values of the features that can move."""
+        if not values.size:  # older versions of SciPy refuse an empty system
+            return values
+        return np.asarray(solve_triangular(self._factor, values, lower=True, trans=int(transposed)))
 
     @cached_property
     def _factor(self) -> FloatArray:

@@ -113,9 +113,10 @@ class SamplesInBall:
     def centre(self) -> FloatArray:
         """Means of dense columns, exact if they hold one value; 0 for categories."""
         heaviest = int(self.weights.argmax())
-        found = (part[heaviest - rows.start] for rows, part in self.parts() if heaviest < rows.stop)
-        if sp.issparse(start := next(found)):
+        rows, part = next(each for each in self.parts() if heaviest < each[0].stop)
+        if sp.issparse(part):
             return np.zeros(self.costs.size)
+        start = part[heaviest - rows.start]
         mean = np.asarray(start + self._means(start)[0])
         mean[np.concatenate([*self.groups, self.constant])] = 0.0
         return mean
