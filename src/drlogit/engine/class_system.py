@@ -42,7 +42,7 @@ Curved: TypeAlias = tuple[FloatArray, FloatArray]
 
 
 class ClassSystem:
-    """The system behind products, as :class:`~drlogit.engine.wide.WideSystem` is of two classes."""
+    """The system of several classes: conjugate gradients, and a preconditioner for them."""
 
     work = 0.0
 
@@ -60,7 +60,7 @@ class ClassSystem:
         self.diagonal = size > _MOST_COEFFICIENTS
         self.kept = kept  # the columns in the norm
         self.rows, self.cone, self.shape, self.products = rows, cone, (n_classes, width), 0
-        # new memory costs as a copy does
+        # Kept from step to step: new memory costs as much as a copy.
         self.matrix = np.zeros((0, 0) if self.diagonal else (size + 1, size + 1))
         self.scale, self.unit = scale, unit  # of a class, and of λ
         one, other = pairs(n_classes)
@@ -121,7 +121,7 @@ class ClassSystem:
         right = np.append(rhs[: -1 - last], 0.0 if self.pinned else rhs[-1])
         found = conjugate_gradients(
             self._product, self.precondition, right, rtol=rtol, max_steps=self.most_steps
-        )  # fmt: skip
+        )
         return np.concatenate([found[:-1], np.zeros(last), found[-1:]])
 
     def _product(self, v: FloatArray) -> FloatArray:
@@ -165,13 +165,19 @@ def _trace(block: Block, curved: FloatArray) -> FloatArray:
     return np.asarray(block.weights * (p @ one - (p * p) @ one + total - inverse))
 
 
-def _diagonal(block: Block, curved: Curved, along: FloatArray) -> tuple[None, tuple[Sum, Sum]]:
-    """The diagonal of the samples' matrix for each class but the last, and λ's column."""
-    p, D = curved[0]
+def class_weights(block: Block, curved: FloatArray) -> FloatArray:
+    """Weights of the samples in the matrix of each class alone, (classes, samples)."""
+    p, D = curved
     total = (D @ np.ones(D.shape[1]))[:, None]
     share = np.divide(D, total, out=np.zeros_like(D), where=total > 0.0)
-    weights = block.weights[:, None] * (p * (1.0 - p) + D * (1.0 - share))
-    found = np.stack([block.squared_columns(weight) for weight in weights.T[:-1]])
+    weights = p * (1.0 - p) + D * (1.0 - share)
+    return np.ascontiguousarray((block.weights[:, None] * weights).T)
+
+
+def _diagonal(block: Block, curved: Curved, along: FloatArray) -> tuple[None, tuple[Sum, Sum]]:
+    """The diagonal of the samples' matrix for each class but the last, and λ's column."""
+    weights = class_weights(block, curved[0])[:-1]
+    found = np.stack([block.squared_columns(weight) for weight in weights])
     return None, (Sum(found), Sum(curvature_product(block.compiled, *curved, along)))
 
 

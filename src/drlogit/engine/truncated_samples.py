@@ -27,6 +27,7 @@ from ..rows.matrix import held
 from ..rows.reductions import Sum
 from ..starts.sample import places
 from ._classes import curvature_product
+from .class_system import class_weights
 
 #: Step lengths, at which samples that would be passed book their complementarity.
 LENGTHS = np.array([0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4,
@@ -196,16 +197,9 @@ def linearise(
     return state._replace(curved=curved, towards=towards), found
 
 
-def _class_weights(block: Block, curved: FloatArray) -> FloatArray:
-    """Weights of the samples in the matrix of each class alone, (classes, samples)."""
-    p, D = curved
-    weights = p * (1.0 - p) + D * (1.0 - D / row_sums(D)[:, None])
-    return np.ascontiguousarray((block.weights[:, None] * weights).T)
-
-
 def diagonal(block: Block, state: WideSamples, rows: int) -> tuple[None, tuple[Sum]]:
     """The diagonal of the samples' matrix."""
-    weights = _class_weights(block, state.curved)[-rows:]
+    weights = class_weights(block, state.curved)[-rows:]
     return None, (Sum(np.stack([block.squared_columns(weight) for weight in weights])),)
 
 
@@ -217,7 +211,7 @@ def grams(block: Block, state: tuple[WideSamples, int], share: float) -> tuple[N
     samples, offset = state
     draws = places(offset + np.arange(block.y.size))
     found = []
-    for weight in _class_weights(block, samples.curved):
+    for weight in class_weights(block, samples.curved):
         chance = _chances(weight, share * weight.size)
         drawn = np.flatnonzero(draws < chance)
         X = held(block.X[drawn])

@@ -50,7 +50,6 @@ from .measured_model import (
     MeasuredModel,
     fitted_ball,
     measure,
-    radius_of_fit,
     with_the,
     words_of,
 )
@@ -93,7 +92,7 @@ def audit_problem(
     of another model, whose costs and bounds replace those of this model's fit.
     """
     measured, own_ball = measure(model, X, space, categories), fitted_ball(model)
-    epsilon = check_epsilon(radius_of_fit(model) if epsilon is None else epsilon)
+    epsilon = check_epsilon(own_ball.radius if epsilon is None else epsilon)
     kappa = own_kappa(own_ball.kappa) if kappa is None else kappa
     if is_stated_singly(kappa):
         check_kappa(kappa)

@@ -32,7 +32,7 @@ from ..estimators.classifier_cv import DRLogisticRegressionCV
 from ..estimators.tables.frames import rows_of
 from .adversary import Adversary
 from .audit_problem import BallOptions, audit_problem
-from .measured_model import own_fit, radius_of_fit
+from .measured_model import fitted_ball, own_fit
 from .metrics import metric_of
 from .promises import Guarantee, MetricPromise, loss_and_error, promise_of
 from .subgroups import Subgroup, subgroups
@@ -114,7 +114,7 @@ def guarantee(
     """
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}")
-    epsilon = radius_of_fit(model) if epsilon is None else epsilon
+    epsilon = fitted_ball(model).radius if epsilon is None else epsilon
     weights = ball.pop("sample_weight", None)
     if largest_weight is not None:
         most = np.max(1.0 if weights is None else np.asarray(weights))

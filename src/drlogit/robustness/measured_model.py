@@ -80,6 +80,13 @@ class FittedBall(NamedTuple):
     kappa: StatedKappa | None
     norm: str
 
+    @property
+    def radius(self) -> float:
+        """The radius; ``ValueError`` if there is none."""
+        if self.epsilon is None:
+            raise ValueError("this model has no radius of its own: give one with epsilon=")
+        return self.epsilon
+
 
 def fitted_ball(model: Any) -> FittedBall:
     """What an estimator or a result was fitted with."""
@@ -91,14 +98,6 @@ def fitted_ball(model: Any) -> FittedBall:
     ball = model.ball
     by_sample = isinstance(ball.labels.multiples, str)
     return FittedBall(ball.epsilon, BY_SAMPLE if by_sample else ball.kappa, ball.norm)
-
-
-def radius_of_fit(model: Any) -> float:
-    """The radius that an estimator or a result was fitted for."""
-    epsilon = fitted_ball(model).epsilon
-    if epsilon is None:
-        raise ValueError("this model has no radius of its own: give one with epsilon=")
-    return epsilon
 
 
 def measure(model: Any, X: Any, space: str, categories: Any = None) -> MeasuredModel:
