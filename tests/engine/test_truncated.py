@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 
 import drlogit
-from drlogit.engine import working_set
+from drlogit.engine import methods, working_set
 from drlogit.engine.truncated import truncated_interior_point
 from drlogit.fitting.solving import _Call, build_class_problem, build_problem
 from drlogit.problem.stopping import Stop
@@ -96,7 +96,7 @@ def test_working_sets_agree_with_the_engine(seed):
 def test_working_sets_of_several_classes_agree_with_the_engine(seed, monkeypatch):
     """The certificate covers the columns that are left out, by flows between the classes."""
     monkeypatch.setattr(working_set, "_FIRST", 30)
-    monkeypatch.setattr(working_set, "_MANY_COEFFICIENTS", 1500)
+    monkeypatch.setattr(methods, "_MOST_COEFFICIENTS_IN_SETS", 1500)
     X, y, options = wide_problem(300 + seed, "linf", n_classes=3 + seed % 3, columns=(800, 900))
     found = drlogit.solve(X, y, **options)
     monkeypatch.setattr(working_set, "_MOST_SETS", 1)

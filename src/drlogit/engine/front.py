@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ..dual.certify import certify
+from ..dual.pair import parts
 from ..problem.problem import Problem
 from ..problem.result import Monitor, Result, Solution, Status
 from ..rows.arrays import FloatArray
@@ -124,6 +126,28 @@ def accepted_start(
     monitor.report(0, certificate.primal, certificate.dual, certificate.lam)
     info = {"solver": "interior-point", "grams": 0, "visits": 0}
     return Solution(coefficients, Status.OPTIMAL, 0, point, info=info)
+
+
+def distinct_samples(
+    problem: Problem, together: Callable[[Rows], Rows] = lambda rows: rows
+) -> tuple[Problem, Callable[[State], State]]:
+    """The problem without repeated samples, and how a dual point of it becomes one of all samples.
+
+    ``together`` joins the blocks of the rows, if a method needs them as one.
+    """
+    given = problem.rows
+    rows, origin = given.compact or (given, None)
+    if (joined := together(rows)) is not rows:
+        rows, origin = joined, np.arange(rows.n_samples) if origin is None else origin
+    problem = problem if rows is given else replace(problem, rows=rows)
+
+    def of_all(point: State) -> State:
+        if origin is None:
+            return point
+        s, a = (given.scatter(rows.gather(each)[origin]) for each in parts(problem, point))
+        return given.pair(s, a)
+
+    return problem, of_all
 
 
 def greatest_gain(posed: Callable[[float], tuple[Newton, RowSamples[Any]]], *costs: float) -> float:

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from ..dual.coordinates import pair_coordinates
-from ..dual.pair import parts
 from ..problem.label_costs import within_reach
 from ..problem.losses import flip_probability
 from ..problem.problem import Problem
@@ -33,7 +32,7 @@ from ._cones import cone_of, no_norm
 from ._newton import Newton
 from ._pair import PairState, certify_pair, correct_pair, linearise_pair, open_pair, predict_pair
 from ._sums import CHANGES
-from .front import RowSamples, accepted_start, greatest_gain, run
+from .front import RowSamples, accepted_start, distinct_samples, greatest_gain, run
 from .large import (
     MOST_MODELS,
     LargeFit,
@@ -176,7 +175,7 @@ def interior_point(
     tol: float,
     monitor: Monitor,
     max_iter: int = 200,
-    start: Result | None = None,
+    start: Result | Start | None = None,
 ) -> Solution:
     """Solve (P) to a certified gap of ``tol``.
 
@@ -187,19 +186,17 @@ def interior_point(
     max_iter
         Limit on Newton iterations, each one weighted Gram matrix and one factorisation.
     start
-        An earlier result, for these or other samples, radii, costs or norms: its own dual point is
-        tried first, then the run opens near its model.
+        A model to open near, or an earlier result, for these or other samples, radii, costs or
+        norms, whose own dual point is tried first.
     """
-    if start is not None:
+    known = start if isinstance(start, Start) else None
+    if isinstance(start, Result):
         solution = accepted_start(problem, start, dual_point_of, tol, monitor)
         if solution is not None:
             return solution
-    known = None if start is None else start_from(problem, start)
-    given = problem.rows
-    rows, origin = given.compact or (given, None)
-    if (joined := in_one_block(rows)) is not rows:
-        rows, origin = joined, np.arange(rows.n_samples) if origin is None else origin
-    problem = problem if rows is given else replace(problem, rows=rows)
+        known = start_from(problem, start)
+    problem, of_all = distinct_samples(problem, in_one_block)
+    rows = problem.rows
     scaling, work = Scaling(problem), WorkCounts()
     many = _run_large(scaling, tol, max_iter, known, monitor, work)
     info: dict[str, Any] = {"solver": "interior-point", "distinct_samples": rows.n_samples}
@@ -219,9 +216,7 @@ def interior_point(
     n_iter = math.ceil(grams)
     info |= {"grams": grams, "visits": visits, "sample_grams": work.sample_grams,
              "near_grams": float(work.near_grams)}  # fmt: skip
-    if point is not None and origin is not None:
-        s, a = (given.scatter(rows.gather(each)[origin]) for each in parts(problem, point))
-        point = given.pair(s, a)
+    point = None if point is None else of_all(point)
     return Solution(
         best[:-1], status, n_iter, point, info=info, lam=float(best[-1]), proven=proven
     )  # fmt: skip

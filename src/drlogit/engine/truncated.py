@@ -11,6 +11,7 @@ Derivation: docs/algorithm.md, section 9.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -23,9 +24,9 @@ from ..problem.result import Monitor, Result, Solution, Status
 from ..rows.arrays import FloatArray
 from ..rows.interface import BlockFunction, State
 from . import truncated_samples as visits
+from .front import distinct_samples
 from .preconditioners import Blocks, Diagonal, Preconditioner
 from .truncated_cones import BoxCone, Flow, RoundCone, TruncatedCone
-from .wide import is_wide
 
 #: Complementarity to aim at, as a share of what there is, after a long step and after a short one,
 #: and at least as a share of the gap.  With flips that is a low one if the preconditioner has
@@ -58,39 +59,19 @@ _MIXES = (1.0, 0.5, 0.2, 0.07, 0.02)
 #: Accuracy of the free columns' equations and the largest number of steps: iterates, dual points.
 _ROUGHLY, _EXACTLY = (1e-9, 3), (1e-16, 12)
 
-#: Free coefficients of all classes up to which their equations are solved by a matrix, ...
-_MOST_FREE = 400
-
-#: ... and samples up to which an N×N factor takes less time with ℓ1 transport.
-_FEW_SAMPLES = 6000
-
-#: Coefficients of all classes but one from which this method takes less time than a matrix of all
-#: of them (normal features, (5000, 100) with ten classes: as long; embeddings, (4000, 192) with
-#: twenty: a tenth).
-_MOST_COEFFICIENTS = 1500
-
 #: Several classes have a preconditioner with a matrix for each class, from so many rows per column,
 #: if these matrices have no more entries and cost no more than so many products.  They are formed
 #: again when conjugate gradients have taken as long since.
 _ROWS_PER_COLUMN, _MOST_ENTRIES, _MOST_PRODUCTS = 2, 20_000_000, 40.0
 
+#: What an iteration takes besides its conjugate gradients, in products, and the progress that a run
+#: with limited patience is credited with at first.
+_VISITS, _CREDIT = 3, 0.1
+
 #: A step in x and in λ.
 Direction: TypeAlias = tuple[FloatArray, float]
 
-_CONES: dict[str, type[TruncatedCone]] = {"l1": BoxCone, "l2": RoundCone}
-
-
-def is_truncated(problem: Problem | ClassProblem) -> bool:
-    """Whether this method is chosen: no matrix of the other one is of a reasonable size."""
-    rows, several = problem.rows, isinstance(problem, ClassProblem)
-    classes = problem.n_classes if isinstance(problem, ClassProblem) else 1
-    if problem.norm.name not in _CONES or problem.epsilon == 0.0 or problem.domains is not None:
-        return False
-    if not problem.penalised.any() or classes * np.count_nonzero(problem.free) > _MOST_FREE:
-        return False
-    if several:
-        return (classes - 1) * rows.n_columns > _MOST_COEFFICIENTS
-    return is_wide(rows) and (problem.norm.name == "l2" or rows.n_samples > _FEW_SAMPLES)
+CONES: dict[str, type[TruncatedCone]] = {"l1": BoxCone, "l2": RoundCone}
 
 
 def truncated_interior_point(
@@ -100,13 +81,26 @@ def truncated_interior_point(
     monitor: Monitor,
     max_iter: int = 150,
     start: Result | None = None,
+    patience: float = math.inf,
 ) -> Solution:
     """Solve the problem to a certified gap of ``tol``.
 
-    ``start`` is ignored: the method opens with the same point whatever was solved before.
+    ``start`` is ignored: the method opens with the same point whatever was solved before.  The run
+    ends as stalled where it falls behind a pace of ``patience`` products for all digits of ``tol``.
     """
     with np.errstate(all="ignore"):
-        return _Run(problem, monitor).solve(tol, max_iter)
+        if isinstance(problem, ClassProblem):
+            return _Run(problem, monitor).solve(tol, max_iter, patience)
+        problem, of_all = distinct_samples(problem)
+        found = _Run(problem, monitor).solve(tol, max_iter, patience)
+        return replace(found, point=of_all(found.point))
+
+
+def _progress(first: float, gap: float, tol: float) -> float:
+    """The share of the digits from the first gap to ``tol`` that a run has, at least its credit."""
+    if not first > max(gap, tol):
+        return _CREDIT
+    return max(_CREDIT, math.log(first / gap) / math.log(first / tol))
 
 
 class _Run:
@@ -134,7 +128,7 @@ class _Run:
         """The state after a visit that reduces nothing."""
         return self.rows.run(function, state, *arguments)[0]
 
-    def solve(self, tol: float, max_iter: int) -> Solution:
+    def solve(self, tol: float, max_iter: int, patience: float) -> Solution:
         """Iterate until the certified gap is within ``tol``."""
         epsilon, K = self.problem.epsilon, max(self.C, 2)
         x, lam = np.zeros((self.C, self.scale.size)), self._first_lambda()
@@ -144,9 +138,9 @@ class _Run:
         self.gradient, self.spent = np.zeros_like(x), float(spent)
         self.flow: Flow | None = None
         self.value = float(value)
-        cone = _CONES[self.problem.norm.name](x[:, self.kept], lam, epsilon)
+        cone = CONES[self.problem.norm.name](x[:, self.kept], lam, epsilon)
         best, best_x, best_lam, length, status = math.inf, x, lam, 1.0, Status.MAX_ITER
-        gap, most = math.inf, _GAPS if self.flips else math.inf
+        gap, first, most = math.inf, math.inf, _GAPS if self.flips else math.inf
         gaps = most
         for n_iter in range(max_iter):
             state, x = self._balanced(state, x)
@@ -158,11 +152,14 @@ class _Run:
             if objectives[at] < best:
                 best, best_x, best_lam = float(objectives[at]), x, float(lams[at])
             gap, before = best - self.value, gap
+            first = min(first, gap) if n_iter == 0 else first
             gaps = min(2.0 * gaps, most) if gap <= _FALLEN * before else min(0.5 * gaps, _GAPS)
             if gap <= tol:
                 status = Status.OPTIMAL
             elif self.monitor.report(n_iter, best, self.value, best_lam):
                 status = Status.STOPPED
+            elif self.products + _VISITS * n_iter > patience * _progress(first, gap, tol):
+                status = Status.STALLED
             if status is not Status.MAX_ITER or not math.isfinite(gap):
                 break
             comp = cone.complementarity + self.flips * float(hinges)

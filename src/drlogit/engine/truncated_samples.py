@@ -27,6 +27,7 @@ from ..rows.matrix import held
 from ..rows.reductions import Sum
 from ..starts.sample import places
 from ._classes import curvature_product
+from ._truncated import mixed_entropies, pair_product, softmax, worst_labels
 from .class_system import class_weights
 
 #: Step lengths, at which samples that would be passed book their complementarity.
@@ -67,15 +68,6 @@ class WideSamples(NamedTuple):
 def row_sums(values: FloatArray) -> FloatArray:
     """Sums over the classes: a product is faster than NumPy's sum over a short axis."""
     return np.asarray(values @ np.ones(values.shape[1]))
-
-
-def softmax(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Probabilities and log-sum-exp of each sample."""
-    top = scores.max(axis=1, keepdims=True)
-    p = np.exp(scores - top)
-    total = row_sums(p)
-    p /= total[:, None]
-    return p, np.log(total) + top[:, 0]
 
 
 def forward(block: Block, coef: FloatArray) -> FloatArray:
@@ -170,10 +162,7 @@ def measure(
     """Probabilities; loss with the worst labels at each λ, and (Σ w lse, complementarity)."""
     p, lse = softmax(state.scores)
     w = block.weights
-    worst = [
-        np.where(state.reach, -state.scores - lam * state.kappa, -np.inf).max(axis=1)
-        for lam in lams
-    ]
+    worst = [worst_labels(state.scores, state.kappa, state.reach, lam) for lam in lams]
     losses = np.array([w @ (lse + each) for each in worst])
     return state._replace(p=p), (Sum(losses), Sum(float(w @ row_sums(state.a * state.slack))))
 
@@ -236,14 +225,9 @@ def _chances(weights: FloatArray, count: float) -> FloatArray:
 
 def curvature(block: Block, state: WideSamples, v: FloatArray) -> tuple[WideSamples, tuple[Sum]]:
     """The samples' matrix times (B, λ), flat."""
-    p, D = state.curved
-    if p.shape[1] > 2 or v.size == 2 * block.n_columns + 1:
-        return state, (Sum(curvature_product(block.compiled, state.curved, state.kappa, v)),)
-    w, kappa = block.weights, state.kappa[:, 1]
-    du = block.margins(v[:-1])
-    pull = w * (D[:, 0] * D[:, 1] / (D[:, 0] + D[:, 1])) * (du - kappa * v[-1])
-    image = block.adjoint(w * p[:, 0] * p[:, 1] * du + pull)
-    return state, (Sum(np.append(image, -kappa @ pull)),)
+    several = state.a.shape[1] > 2 or v.size > block.n_columns + 1
+    product = curvature_product if several else pair_product
+    return state, (Sum(product(block.compiled, state.curved, state.kappa, v)),)
 
 
 def point_of(
@@ -281,8 +265,7 @@ def entropies(
 ) -> tuple[Any, tuple[Sum]]:
     """``Σ w H`` of mixtures (share of the second point, factor) of two dual points."""
     (old, new), (own, _) = state
-    found = [block.weights @ _entropy(_mixed(old, new, own, *mix)[0]) for mix in mixes]
-    return state, (Sum(np.array(found)),)
+    return state, (Sum(mixed_entropies(block.weights, old[0], new[0], own, mixes)),)
 
 
 def mixture(

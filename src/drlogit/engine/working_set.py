@@ -31,11 +31,13 @@ from ..rows.blocks import Block
 from ..rows.reductions import Sum
 from .classes import interior_point_for_classes
 from .pair import interior_point
-from .wide import is_wide
 
 #: Coefficients to begin with, and the share of the set by which it may grow (farm-ads at ε = .01:
 #: the solution has about 200 columns).
 _FIRST, _GROWTH = 200, 0.5
+
+#: Free columns, which are in all sets, up to which the sets are small.
+MOST_FREE_IN_SETS = 200
 
 #: How exactly to solve on a working set, as a share of the last gap; in the end a share of ``tol``.
 _SHARE, _OF_TOL = 0.1, 0.3
@@ -45,22 +47,6 @@ _MOST_SETS = 40
 #: Electrical flows that are tried for a column (random budgets of 3, 6 and 12 classes: the first
 #: needs 1.04, 1.24 and 1.50 times the least; a test compares the best with a linear program).
 _FLOWS = 8
-
-#: Coefficients of all classes but one from which this method is chosen ((2000, 350), six classes,
-#: 1,755 coefficients: 1.3 and 4 times as long as with a matrix at ε = .05 and .005, where the model
-#: has 60 and 340 columns; the time of a matrix grows with the cube of the size).
-_MANY_COEFFICIENTS = 4000
-
-
-def takes_working_sets(problem: Problem | ClassProblem) -> bool:
-    """Whether this method is chosen."""
-    plain = problem.domains is None and problem.epsilon > 0.0
-    few = int(np.count_nonzero(problem.free)) <= _FIRST
-    if isinstance(problem, ClassProblem):
-        many = (problem.n_classes - 1) * problem.rows.n_columns > _MANY_COEFFICIENTS
-    else:
-        plain, many = plain and problem.constant_sum is None, is_wide(problem.rows)
-    return plain and few and problem.norm.name == "linf" and many
 
 
 def working_sets(

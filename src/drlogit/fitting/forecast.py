@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.truncated import is_truncated
+from ..engine.methods import special_method
+from ..engine.truncated import truncated_interior_point
 from ..engine.wide import takes_outer
-from ..engine.working_set import takes_working_sets
+from ..engine.working_set import working_sets
 from ..problem.classes import ClassProblem
 from ..problem.problem import Problem
 from ..rows.threads import one_blas_thread
@@ -47,9 +48,10 @@ def forecast(problem: Problem | ClassProblem) -> str | None:
     N, n = rows.n_samples, rows.n_columns
     slower = 1.0 if 2 * rows.n_nonzeros >= N * n else _SPARSE
     gram = slower * rows.n_nonzeros * (rows.n_nonzeros / N)
-    if takes_working_sets(problem):
+    method = special_method(problem)
+    if method is working_sets:
         return None  # seconds, even for text
-    if is_truncated(problem):
+    if method is truncated_interior_point:
         K = problem.n_classes if isinstance(problem, ClassProblem) else 1
         classes = f", {K} classes" if K > 1 else ""
         seconds, kept = _PRODUCTS * K * rows.n_nonzeros * _SECONDS, K * (20.0 * N + 12.0 * n)

@@ -17,8 +17,7 @@ from typing import Any, Literal, TypeAlias
 from numpy.typing import ArrayLike
 
 from ..dual.certify import Certificate, certify
-from ..engine.truncated import is_truncated, truncated_interior_point
-from ..engine.working_set import takes_working_sets, working_sets
+from ..engine.methods import special_method
 from ..problem.classes import ClassProblem
 from ..problem.norms import Norm, NormName
 from ..problem.problem import Problem, build_problem
@@ -342,10 +341,8 @@ class _Call:
         table = JOINT_SOLVERS if self.lam is None else SUBPROBLEM_SOLVERS
         module, function = table["interior-point" if self.name == "auto" else self.name]
         special, allowed = "", ["auto", "interior-point"]
-        if self.name == "auto" and is_truncated(problem):
-            return truncated_interior_point
-        if self.name == "auto" and takes_working_sets(problem):
-            return working_sets
+        if self.name == "auto" and (method := special_method(problem)) is not None:
+            return method
         if isinstance(problem, ClassProblem):
             special = "more than two classes"
             module, function = "..engine.classes", "interior_point_for_classes"

@@ -91,6 +91,7 @@ cdef class DenseRows(CompiledRows):
         self.stride = self.n_columns + 1
         rows = max(16, min(256, PANEL // max(n, 1)), min(n, LARGE_PANEL // max(n, 1)))
         self.panel = max(1, min(rows, x.shape[0]))
+        self.strip = min(self.panel, max(16, PANEL // max(n, 1)))
         self.length = self.panel + x.shape[0] // self.panel + 4
         self.single, self.moved = x.dtype == np.float32, shift is not None
         if self.single:
@@ -302,6 +303,7 @@ cdef class CsrRows(CompiledRows):
         F = max(1, often.size)
         # the certificate visits 32 rows
         self.panel = max(1, min(max(256, -(-F // 32) * 32), x.shape[0]))
+        self.strip = self.panel
         self.scaled, self.square = np.empty((self.panel if often.size else 1, F)), np.empty((F, F))
         self.single = x.dtype == np.float32
         self.ones = bool((x.data[:64] == 1).all() and (x.data == 1).all())

@@ -1,0 +1,127 @@
+"""Which method solves a problem: one rule, by what a matrix costs beside products with the rows.
+
+The interior point forms and factors an n×n or N×N matrix in each of its ten or twenty iterations.
+The truncated interior point takes products with the rows, and nobody knows in advance how many:
+dozens where the data are well conditioned, thousands where they are not.  Where the matrix is
+affordable, it runs first as long as it keeps the pace of a few matrices; the interior point goes on
+from its model.  Working sets (ℓ∞ transport) need a matrix of few columns only.
+
+Derivation: docs/algorithm.md, section 9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from ..problem.classes import ClassProblem
+from ..problem.problem import Problem
+from ..problem.result import Monitor, Result, Solution, Status
+from ..rows.interface import Rows
+from ..starts.start import Start, dual_point_of
+from .front import accepted_start
+from .large import pays
+from .pair import interior_point
+from .truncated import CONES, truncated_interior_point
+from .wide import is_wide, takes_outer
+from .working_set import MOST_FREE_IN_SETS, working_sets
+
+#: How long an entry of X takes in a product, dense and sparse, and how long a sample takes besides,
+#: in multiplications of a matrix product.
+_DENSE, _SPARSE, _SAMPLE = 6.0, 22.0, 1000.0
+
+#: Multiplications per pair of entries in a row for the Gram matrix of a sparse X (most pairs are
+#: summed in order, unlike the products of BLAS).
+_PAIR = 4.0
+
+#: A matrix is expensive if it costs so many products, with flips and without.  Products may cost as
+#: much as so many matrices before the interior point takes over.
+_EXPENSIVE, _EXPENSIVE_WITHOUT, _MATRICES = 40.0, 20.0, 5.0
+
+#: Coefficients of all classes but one from which products take less time than a matrix of all
+#: (normal features, (5000, 100) with ten classes: as long; embeddings, (4000, 192) with twenty: a
+#: tenth), and from which working sets do ((2000, 350), six classes, 1,755 coefficients: 1.3 and 4
+#: times as long as with a matrix at ε = .05 and .005, where the model has 60 and 340 columns).
+_MOST_COEFFICIENTS, _MOST_COEFFICIENTS_IN_SETS = 1500, 4000
+
+#: Free coefficients of all classes up to which products serve: their equations take a matrix.
+_MOST_FREE = 400
+
+#: Samples up to which an N×N matrix is affordable with ℓ1 transport.
+_FEW_SAMPLES = 6000
+
+Method = Callable[..., Solution]
+
+
+def special_method(problem: Problem | ClassProblem) -> Method | None:
+    """The method for data with expensive matrices, or None for the interior point."""
+    if problem.epsilon == 0.0 or problem.domains is not None or not problem.penalised.any():
+        return None
+    free = int(np.count_nonzero(problem.free))
+    if isinstance(problem, ClassProblem):
+        return _for_classes(problem, free)
+    norm, rows = problem.norm.name, (problem.rows.compact or (problem.rows,))[0]
+    wide, cost = is_wide(rows), matrix_cost(rows)
+    expensive = cost >= (_EXPENSIVE if problem.flips else _EXPENSIVE_WITHOUT)
+    if not wide and (not expensive or pays(problem)):
+        return None
+    if norm == "linf":
+        plain = problem.constant_sum is None and free <= MOST_FREE_IN_SETS
+        return working_sets if plain else None
+    if norm not in CONES or free > _MOST_FREE:
+        return None
+    if wide and (norm == "l2" or rows.n_samples > _FEW_SAMPLES):
+        return truncated_interior_point
+    if not expensive or (takes_outer(rows) and problem.flips):
+        return None  # nearly all samples of such rows are at a kink, which takes too many products
+    return partial(products_first, patience=_MATRICES * cost)
+
+
+def _for_classes(problem: ClassProblem, free: int) -> Method | None:
+    """The method for several classes with so many free columns."""
+    norm, size = problem.norm.name, (problem.n_classes - 1) * problem.rows.n_columns
+    if norm in CONES and problem.n_classes * free <= _MOST_FREE and size > _MOST_COEFFICIENTS:
+        return truncated_interior_point
+    sparse_model = norm == "linf" and free <= MOST_FREE_IN_SETS
+    return working_sets if sparse_model and size > _MOST_COEFFICIENTS_IN_SETS else None
+
+
+def matrix_cost(rows: Rows) -> float:
+    """What an iteration with a matrix costs, in products with the rows."""
+    N, n, entries = rows.n_samples, rows.n_columns, rows.n_nonzeros
+    size, length = (N, n) if takes_outer(rows) else (n, N)
+    gram, each = 0.5 * length * size**2, _DENSE
+    if 2 * entries < N * n:
+        gram, each = min(gram, _PAIR * entries**2 / length), _SPARSE
+    return (gram + 0.25 * size**3) / (each * entries + _SAMPLE * N)
+
+
+def products_first(
+    problem: Problem,
+    *,
+    tol: float,
+    monitor: Monitor,
+    max_iter: int = 200,
+    start: Result | None = None,
+    patience: float,
+) -> Solution:
+    """The truncated interior point for so many products, then the interior point from its model."""
+    if start is not None:
+        accepted = accepted_start(problem, start, dual_point_of, tol, monitor)
+        if accepted is not None:
+            return accepted
+    found = truncated_interior_point(
+        problem, tol=tol, monitor=monitor, max_iter=max_iter, patience=patience
+    )
+    if found.status is not Status.STALLED or found.proven is None or found.lam is None:
+        return found
+    objective, bound = found.proven
+    near = Start(found.coefficients, found.lam, objective - bound)
+    solution = interior_point(
+        problem, tol=tol, monitor=monitor, max_iter=max(1, max_iter - found.n_iter), start=near
+    )
+    info = {"products": found.info["products"]} | solution.info
+    return replace(solution, n_iter=found.n_iter + solution.n_iter, info=info)

@@ -1,0 +1,76 @@
+"""Which method ``solver="auto"`` takes, and the way from products to matrices."""
+
+import math
+
+import numpy as np
+import pytest
+
+import drlogit
+from drlogit.engine import methods
+from drlogit.problem.problem import build_problem
+
+
+def data(N, n, seed, collinear=0.0):
+    """Normal features with a falling spectrum, or around 20 common factors."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((N, n)) * (1.0 + np.arange(n)) ** -0.5
+    if collinear:
+        X = rng.standard_normal((N, 20)) @ rng.standard_normal((20, n)) + X / collinear
+    scores = X @ rng.standard_normal(n)
+    return X, scores / scores.std() + rng.logistic(size=N) > 0.0
+
+
+@pytest.mark.parametrize(
+    ("shape", "norm", "kappa", "solver"),
+    [
+        ((500, 30), "l2", math.inf, "interior-point"),
+        ((600, 900), "l2", math.inf, "truncated-interior-point"),
+        ((600, 900), "linf", 1.0, "working-sets"),
+        ((60, 900), "l1", 1.0, "interior-point"),
+        ((3000, 150), "l2", 1.0, "interior-point"),
+    ],
+)
+def test_the_method_follows_from_what_a_matrix_costs(shape, norm, kappa, solver):
+    X, y = data(*shape, seed=1)
+    ball = {"epsilon": 0.05, "kappa": kappa, "norm": norm}
+    found = drlogit.solve(X, y, **ball)
+    judge = drlogit.solve(X, y, solver="interior-point", tol=1e-8, **ball)
+    assert found.solver == solver
+    assert found.gap <= 1e-6
+    assert found.dual_objective <= judge.objective + 1e-10
+    assert found.objective <= judge.objective + found.gap + 1e-10
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_where_products_are_slow_the_interior_point_goes_on(norm, monkeypatch):
+    monkeypatch.setattr(methods, "_MATRICES", 0.5)
+    X, y = data(400, 500, seed=2, collinear=30.0)
+    found = drlogit.solve(X, y, epsilon=0.005, kappa=1.0, norm=norm)
+    judge = drlogit.solve(
+        X, y, epsilon=0.005, kappa=1.0, norm=norm, solver="interior-point", tol=1e-8
+    )
+    assert found.solver == "interior-point"
+    assert found.info["products"] > 0
+    assert found.gap <= 1e-6
+    assert found.objective <= judge.objective + found.gap + 1e-10
+    assert found.n_iter > judge.n_iter / 2
+
+
+def test_products_go_on_from_an_earlier_result_only_if_that_is_not_optimal():
+    X, y = data(600, 900, seed=3)
+    first = drlogit.solve(X, y, epsilon=0.05, kappa=1.0, norm="l2")
+    again = drlogit.solve(X, y, epsilon=0.05, kappa=1.0, norm="l2", start=first)
+    assert first.n_iter > 0 == again.n_iter
+    assert again.gap <= 1e-6
+
+
+def test_repeated_samples_are_merged():
+    """The truncated interior point works on distinct samples; its dual point has all of them."""
+    X, y = data(300, 900, seed=4)
+    X, y = np.repeat(X, 4, axis=0), np.repeat(y, 4)
+    y[::40] ^= True
+    found = drlogit.solve(X, y, epsilon=0.05, kappa=1.0, norm="l2")
+    assert found.solver == "truncated-interior-point"
+    assert found.flip_share.shape == (1200,)
+    assert found.gap <= 1e-6
+    assert build_problem(X, y, epsilon=0.05, kappa=1.0).rows.compact[0].n_samples <= 330
