@@ -74,3 +74,13 @@ def test_repeated_samples_are_merged():
     assert found.flip_share.shape == (1200,)
     assert found.gap <= 1e-6
     assert build_problem(X, y, epsilon=0.05, kappa=1.0).rows.compact[0].n_samples <= 330
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+def test_paths_of_wide_data_begin_at_a_bound_without_matrices(norm):
+    X, y = data(600, 900, seed=5)
+    path = drlogit.regularization_path(X, y, n_epsilons=2, kappa=1.0, norm=norm)
+    exact = drlogit.epsilon_max(X, y, kappa=1.0, norm=norm)
+    assert exact * (1.0 - 1e-4) <= path.epsilon_max <= min(2.5 * exact, 0.5)
+    assert path.epsilon_max != exact
+    assert not path.coefs[0].any()

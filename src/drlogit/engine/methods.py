@@ -64,8 +64,7 @@ def special_method(problem: Problem | ClassProblem) -> Method | None:
     if isinstance(problem, ClassProblem):
         return _for_classes(problem, free)
     norm, rows = problem.norm.name, (problem.rows.compact or (problem.rows,))[0]
-    wide, cost = is_wide(rows), matrix_cost(rows)
-    expensive = cost >= (_EXPENSIVE if problem.flips else _EXPENSIVE_WITHOUT)
+    wide, expensive = is_wide(rows), is_expensive(problem)
     if not wide and (not expensive or pays(problem)):
         return None
     if norm == "linf":
@@ -77,7 +76,13 @@ def special_method(problem: Problem | ClassProblem) -> Method | None:
         return truncated_interior_point
     if not expensive or (takes_outer(rows) and problem.flips):
         return None  # nearly all samples of such rows are at a kink, which takes too many products
-    return partial(products_first, patience=_MATRICES * cost)
+    return partial(products_first, patience=_MATRICES * matrix_cost(rows))
+
+
+def is_expensive(problem: Problem) -> bool:
+    """Whether a matrix of these rows costs much more than products with them."""
+    rows = (problem.rows.compact or (problem.rows,))[0]
+    return matrix_cost(rows) >= (_EXPENSIVE if problem.flips else _EXPENSIVE_WITHOUT)
 
 
 def _for_classes(problem: ClassProblem, free: int) -> Method | None:

@@ -146,7 +146,8 @@ class RegularizationPath:
     kappa, norm
         The flip cost κ and the transport norm, the same for all.
     epsilon_max : float
-        The smallest radius at which the model is constant.
+        The smallest radius at which the model is constant, or an upper bound of it where a matrix
+        costs much more than products with X (:func:`~drlogit.epsilon_max` returns it exactly).
     feature_names : list of str or None
         Names of the columns of ``coefs``; for a table, those of its encoding.
     """
@@ -249,7 +250,7 @@ def regularization_path(
     learner, data, problem = _posed(X, y, sample_weight, kappa, parameters)
     stop = Stop(learner.max_time)
     names = data.model["names"]
-    limit = largest_radius(problem)
+    limit = largest_radius(problem, exact=False)
     if epsilons is None:
         radii = radii_below(limit, check_count(n_epsilons, "n_epsilons"), min_fraction)
     else:

@@ -314,7 +314,7 @@ numbers, missing, solver, tol, max_iter, class_weight, label_noise
 
         @cache
         def limit(kappa: float) -> float:
-            return largest_radius(problem.with_radius(0.0, unit.times(kappa)))
+            return largest_radius(problem.with_radius(0.0, unit.times(kappa)), exact=False)
 
         if is_count(self.kappas):
             count = check_count(self.kappas, "kappas")

@@ -48,6 +48,7 @@ import numpy as np
 from scipy.special import softmax
 
 from ..engine.classes import least_budget
+from ..engine.methods import is_expensive
 from ..engine.pair import flip_budget
 from ..engine.tables import critical_radius, interior_point_with_domains
 from ..engine.wide import DENSE_LIMIT
@@ -71,8 +72,12 @@ _NOTHING = 1e-9
 
 
 @one_blas_thread
-def largest_radius(problem: Problem | ClassProblem) -> float:
-    """The radius from which on the model is constant; the ε of the problem is ignored."""
+def largest_radius(problem: Problem | ClassProblem, *, exact: bool = True) -> float:
+    """The radius from which on the model is constant; the ε of the problem is ignored.
+
+    ``exact=False``, for grids of radii: an upper bound may serve where the matrices of an exact
+    answer would take longer than fits by products.
+    """
     if isinstance(problem, ClassProblem):
         return _of_classes(problem.with_radius(1.0))
     rows, _ = problem.rows.compact or (problem.rows, None)  # in the form of later fits
@@ -85,7 +90,8 @@ def largest_radius(problem: Problem | ClassProblem) -> float:
         _, (gradient,) = problem.rows.run(_null_gradient, None, null_model(problem))
         found = problem.transport_norm(gradient)
         return found if found > _NOTHING * _typical(problem) else 0.0
-    if min(rows.n_samples, rows.n_columns) > DENSE_LIMIT and _is_plain(problem):
+    large = min(rows.n_samples, rows.n_columns) > DENSE_LIMIT
+    if (large or (not exact and is_expensive(problem))) and _is_plain(problem):
         return _upper_bound(problem)
     factor = _excess(problem.kappa, _typical(problem))
     near = problem.with_radius(1.0, problem.kappa / factor)
