@@ -15,6 +15,7 @@ from drlogit.rows._products import WITHOUT_COPY
 from drlogit.rows.blocks import Block
 from drlogit.rows.checks import check_features
 from drlogit.rows.local import LocalRows, memory_rows
+from drlogit.rows.matrix import CHUNK_BYTES
 from drlogit.rows.reductions import Max, Min, Sum
 
 
@@ -286,6 +287,17 @@ def test_building_a_problem_does_not_copy_the_data(dtype):
     )
     csr = csr.astype(dtype)
     assert np.shares_memory(build(csr).rows.blocks[0].X.data, csr.data)
+
+
+@pytest.mark.parametrize("shift", [0.0, 2.0])
+def test_turning_float32_features_needs_no_copy_in_double(shift):
+    X = np.random.default_rng(17).standard_normal((20_000, 40)).astype(np.float32)
+    rows = rows_of(X)
+    rows = rows.shifted(np.full(40, shift)) if shift else rows
+    factor = np.random.default_rng(18).standard_normal((40, 40))
+    turned = rows.turned(factor).blocks[0].X
+    np.testing.assert_allclose(turned, (X.astype(float) - shift) @ factor, atol=1e-12)
+    assert traced_peak(rows.turned, factor) < turned.nbytes + 3 * CHUNK_BYTES
 
 
 # --- blocks ---------------------------------------------------------------------------------
