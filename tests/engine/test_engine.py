@@ -75,6 +75,22 @@ def test_answer_does_not_depend_on_how_the_samples_are_stored(form, kappa):
     assert other.objective == pytest.approx(one.objective, abs=2e-9)
 
 
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize("kappa", [1.0, np.inf])
+@pytest.mark.parametrize("shape", [(400, 37), (60, 300)], ids=str)
+def test_single_precision_gives_the_fit_of_the_same_numbers_in_double(norm, kappa, shape):
+    """Also where a far column is shifted: narrow data, and more columns than samples."""
+    X, y = zoo.logistic_data(*shape)
+    X[:, 5] += 300.0
+    X = X.astype(np.float32)
+    options = {"epsilon": 0.02, "kappa": kappa, "norm": norm, "tol": 1e-10}
+    one, other = drlogit.solve(X.astype(float), y, **options), drlogit.solve(X, y, **options)
+    assert max(one.gap, other.gap) <= 1e-10
+    assert other.objective == pytest.approx(one.objective, abs=1e-9)
+    margins = [X.astype(float) @ fit.coef + fit.intercept for fit in (one, other)]
+    np.testing.assert_allclose(*margins, atol=1e-4)
+
+
 def test_fits_of_the_same_samples_in_two_threads_do_not_disturb_each_other():
     X, y = zoo.logistic_data(20_000, 30)
     problem = build_problem(X.astype(np.float32), y, epsilon=0.02, kappa=1.0)

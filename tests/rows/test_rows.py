@@ -11,9 +11,11 @@ import scipy.sparse as sp
 
 import zoo
 from drlogit.problem.problem import build_problem
+from drlogit.rows._products import WITHOUT_COPY
 from drlogit.rows.blocks import Block
 from drlogit.rows.checks import check_features
 from drlogit.rows.local import LocalRows, memory_rows
+from drlogit.rows.matrix import CHUNK_BYTES
 from drlogit.rows.reductions import Max, Min, Sum
 
 
@@ -119,6 +121,68 @@ def test_float32_products_accumulate_in_double_precision(convert):
     np.testing.assert_allclose(block.margins(v), wide @ v, rtol=1e-13)
 
 
+#: Fewer rows and columns than a vector has numbers, remainders of every kind, sums in segments,
+#: panels of 256 rows and of 200.
+SHAPES = [(1, 1), (1, 37), (7, 3), (8, 4), (9, 16), (23, 21), (300, 19), (430, 200), (26, 2055)]
+
+
+def assert_summed_in_double(found, x, y):
+    """``found`` is ``x @ y`` but for what sums in double precision, in any order, can lose."""
+    x, y = x.astype(np.longdouble), y.astype(np.longdouble)
+    lost = (x.shape[1] + 3) * 2.0**-53 * (abs(x) @ abs(y))
+    assert found.dtype == np.float64
+    assert (abs(found - x @ y) <= lost).all()
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("kind", ["C", "float32", "float32-view", "float32-F"])
+@pytest.mark.parametrize("shifted", [False, True])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_dense_products_are_summed_in_double(shape, kind, shifted, intercept):
+    """Of one vector, of several, and of as many as are left to BLAS."""
+    rng = np.random.default_rng(15)
+    X = rng.standard_normal(shape) * 10.0 ** rng.integers(-3, 4, shape)
+    X = X.astype(np.float32).astype(np.float64)
+    shift = rng.standard_normal(shape[1]) if shifted else np.zeros(shape[1])
+    Z = np.column_stack([X - shift, np.ones((shape[0], int(intercept)))])
+    block = block_of(DENSE[kind](X), intercept)
+    block = block.shifted(shift) if shifted else block
+    for k in [1, 2, 3, 4, 5, 9]:
+        V, R = rng.standard_normal((k, Z.shape[1])), rng.standard_normal((shape[0], k))
+        assert_summed_in_double(block.scores(V), Z, V.T)
+        assert_summed_in_double(block.adjoint(R), Z.T, R)
+    assert_summed_in_double(block.margins(V[0]), Z, V[0])
+    assert_summed_in_double(block.adjoint(R[:, 0]), Z.T, R[:, 0])
+    assert_summed_in_double(block.squared_columns(R[:, 1]), (Z**2).T, R[:, 1])
+
+
+@pytest.mark.skipif(not WITHOUT_COPY, reason="BLAS multiplies copies, in its own order")
+@pytest.mark.parametrize("shape", [(1, 5), (11, 47), (24, 128)], ids=str)
+def test_the_order_of_sums_does_not_depend_on_the_processor(shape):
+    """Sixteen sums of products; sums of eight rows in pairs: nothing fused, nothing reordered."""
+    rng = np.random.default_rng(16)
+    X = rng.standard_normal(shape).astype(np.float32)
+    v, r, wide = rng.standard_normal(shape[1]), rng.standard_normal(shape[0]), X.astype(float)
+    sixteen, four = shape[1] // 16 * 16, shape[1] // 4 * 4
+    sums = np.zeros((shape[0], 4, 4))
+    for j in range(0, sixteen, 16):
+        sums += (wide * v)[:, j : j + 16].reshape(-1, 4, 4)
+    for j in range(sixteen, four, 4):
+        sums[:, 0] += (wide * v)[:, j : j + 4]
+    lanes, rest = (sums[:, 0] + sums[:, 1]) + (sums[:, 2] + sums[:, 3]), np.zeros(shape[0])
+    for j in range(four, shape[1]):
+        rest += wide[:, j] * v[j]
+    margins = ((lanes[:, 0] + lanes[:, 1]) + (lanes[:, 2] + lanes[:, 3])) + rest
+    np.testing.assert_array_equal(block_of(X).margins(v), margins)
+    terms = np.zeros((-shape[0] % 8 + shape[0], four))
+    terms[: shape[0]] = (r[:, None] * wide)[:, :four]
+    adjoint = np.zeros(four)
+    for part in terms.reshape(-1, 4, 2, four):
+        pairs = part[:, 0] + part[:, 1]
+        adjoint += (pairs[0] + pairs[1]) + (pairs[2] + pairs[3])
+    np.testing.assert_array_equal(block_of(X).adjoint(r)[:four], adjoint)
+
+
 def test_a_product_sees_the_array_as_it_is():
     X = np.ones((5, 3), dtype=np.float32)
     block = block_of(X)
@@ -159,6 +223,8 @@ def test_sparse_products_over_several_panels(filled, values):
     block = block_of(sp.csr_array(X))
     np.testing.assert_allclose(block.margins(v), wide @ v, atol=1e-12)
     np.testing.assert_allclose(block.adjoint(d), wide.T @ d, atol=1e-12)
+    five = d[:, None] ** np.arange(5)
+    np.testing.assert_allclose(block.adjoint(five), wide.T @ five, atol=1e-12)
     np.testing.assert_allclose(block.gram(d), wide.T @ (d[:, None] * wide), atol=1e-12)
     np.testing.assert_allclose(block.squared_columns(d), (wide**2).T @ d, atol=1e-12)
 
@@ -221,6 +287,17 @@ def test_building_a_problem_does_not_copy_the_data(dtype):
     )
     csr = csr.astype(dtype)
     assert np.shares_memory(build(csr).rows.blocks[0].X.data, csr.data)
+
+
+@pytest.mark.parametrize("shift", [0.0, 2.0])
+def test_turning_float32_features_needs_no_copy_in_double(shift):
+    X = np.random.default_rng(17).standard_normal((20_000, 40)).astype(np.float32)
+    rows = rows_of(X)
+    rows = rows.shifted(np.full(40, shift)) if shift else rows
+    factor = np.random.default_rng(18).standard_normal((40, 40))
+    turned = rows.turned(factor).blocks[0].X
+    np.testing.assert_allclose(turned, (X.astype(float) - shift) @ factor, atol=1e-12)
+    assert traced_peak(rows.turned, factor) < turned.nbytes + 3 * CHUNK_BYTES
 
 
 # --- blocks ---------------------------------------------------------------------------------

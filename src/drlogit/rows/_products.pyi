@@ -2,6 +2,9 @@
 
 from .arrays import FloatArray, IndexArray, Matrix
 
+#: Whether float32 and shifted arrays are multiplied without a copy in double.
+WITHOUT_COPY: bool
+
 class CompiledRows:
     """Rows of X, with an optional constant column, their labels and weights, for compiled loops."""
 

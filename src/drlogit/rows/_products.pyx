@@ -1,7 +1,8 @@
 """Products with the data, a panel of rows at a time: margins, adjoints, weighted Gram matrices.
 
-All arithmetic is in double; float32 values, strided and shifted arrays are converted panel by
-panel, 64-bit indices once, so that nothing above this file knows how the rows are stored.
+Everything is computed in double.  Products with a few vectors convert and shift the entries of C
+arrays as they read them.  For Gram matrices, products with many vectors and strided arrays, a panel
+is first copied in double.  So nothing above this file knows how the rows are stored.
 
 Gram matrices of float32 values in single precision would take .7 of the time.  But samples on the
 kink have weights many orders above the others, and the matrix of the others was lost beside them:
@@ -11,38 +12,46 @@ import numpy as np
 from libc.math cimport sqrt
 from libc.string cimport memcpy, memset
 from scipy.linalg.cython_blas cimport dgemm, dgemv, dsyrk
+from ._clones cimport In, Out, cloned
+from ._lanes cimport FAST_LANES, LANES, NO_LANES, Lanes, lanes, lanes_store, lanes_sum
 from ._shapes cimport fit
 
 cdef int ONE = 1
 cdef double UNIT = 1.0
 
 # Entries of a panel: 128 kB, so that it and its scaled copy stay in a common second-level cache.
-# Gram matrices
-# that do not fit there want as many rows as columns, or reading and writing them takes longer than
-# the arithmetic.
+# A Gram matrix that does not fit there wants panels with as many rows as columns.  With fewer rows,
+# reading and writing the matrix takes longer than the arithmetic.
 cdef Py_ssize_t PANEL = 16384, LARGE_PANEL = 1 << 20
 
-# Columns up to which a general product is faster than a symmetric one, which has half the
-# arithmetic (256 rows of
-# 16 columns: 2.8 and 4.8 microseconds; of 40: 15 and 19; of 60 as long).
+# Columns up to which dgemm is faster for a Gram matrix than dsyrk, which does half the arithmetic
+# (256 rows of 16 columns: 2.8 and 4.8 microseconds; of 40: 15 and 19; of 60 the same time).
 cdef int FEW_COLUMNS = 48
 
-# Columns of a sparse matrix with more than this share of non-zeros go to BLAS, if there are so many
-# and so much of
-# their entries is stored (made data, as many rare columns beside them: of 150 or 300 with .45 to
-# .65 of their entries
-# .3 to 1.05 times as long, of 60 .7 to 1.5, of 20 more than that; MNIST 0 v 3: 397 of 784 columns,
-# and a Gram matrix
-# takes 60 ms instead of 190 dense or 90 sparse).
+# Vectors up to which the loops of this file are faster than dgemm (float64, five shapes from
+# 900 × 20 to 200 × 20,000: two vectors take .31 to .77 of its time, four .44 to .96, five .52 to
+# 1.13, eight .71 to 1.56; float32: five .42 to .74, eight .65 to 1.04).
+cdef int FEW_VECTORS = 5
+
+#: Whether float32 and shifted arrays are multiplied without a copy in double.
+WITHOUT_COPY = bool(FAST_LANES)
+
+# Columns of a sparse matrix in which more than this share of the entries are non-zero go to BLAS if
+# there are many of them and much of them is stored.  Time with BLAS over time without, on made data
+# with as many rare columns beside them: 150 or 300 columns with .45 to .65 of their entries .3 to
+# 1.05, 60 columns .7 to 1.5, 20 columns more than that.  MNIST 0 v 3 (397 of 784 columns): a Gram
+# matrix takes 60 ms instead of 90, or 190 as a dense array.
 cdef double RARE = 0.05, WELL_FILLED = 0.4
 cdef Py_ssize_t MANY = 100
+
+cdef enum:
+    FOUR = 4            # vectors that a loop over rows serves at once
+    SEGMENT = 1024       # columns whose sums over a panel stay in the first-level cache
 
 
 cdef class CompiledRows:
     cdef CompiledRows borrow(self):
-        """This object for one visit; a twin with a workspace of its own where another thread is at
-        it.
-        """
+        """This object for one visit, or a twin with its own workspace if another thread uses it."""
         if self.busy:
             return compiled_rows(*self.samples)
         self.busy = True
@@ -84,6 +93,157 @@ cdef inline void doubled(const number* x, Py_ssize_t step, Py_ssize_t n,
             out[j] = x[j * step]
 
 
+cdef cloned add_products(Py_ssize_t m, Py_ssize_t n, const number* x, Py_ssize_t width, In shift,
+                         bint moved, In coef, double* out, Py_ssize_t step) noexcept nogil:
+    """out[i * step] += (x_i - shift) · coef for m rows; no shift unless ``moved``."""
+    cdef Py_ssize_t i, j
+    cdef const number* row
+    cdef double rest
+    cdef Lanes a, b, c, d, xa, xb, xc, xd
+    for i in range(m):      # rows one by one: memory is read in its order
+        row, j, rest = x + i * width, 0, 0.0
+        a = b = c = d = NO_LANES
+        while j + 4 * LANES <= n:
+            xa, xb = lanes(row + j), lanes(row + j + LANES)
+            xc, xd = lanes(row + j + 2 * LANES), lanes(row + j + 3 * LANES)
+            if moved:
+                xa = xa - lanes(shift + j)
+                xb = xb - lanes(shift + j + LANES)
+                xc = xc - lanes(shift + j + 2 * LANES)
+                xd = xd - lanes(shift + j + 3 * LANES)
+            a = a + xa * lanes(coef + j)
+            b = b + xb * lanes(coef + j + LANES)
+            c = c + xc * lanes(coef + j + 2 * LANES)
+            d = d + xd * lanes(coef + j + 3 * LANES)
+            j += 4 * LANES
+        while j + LANES <= n:
+            xa = lanes(row + j)
+            if moved:
+                xa = xa - lanes(shift + j)
+            a = a + xa * lanes(coef + j)
+            j += LANES
+        while j < n:
+            rest += (row[j] - (shift[j] if moved else 0.0)) * coef[j]
+            j += 1
+        out[i * step] += lanes_sum((a + b) + (c + d)) + rest
+
+
+cdef cloned add_four_products(Py_ssize_t m, Py_ssize_t n, const number* x, Py_ssize_t width,
+                              In shift, bint moved, In coef, Py_ssize_t stride, double* out,
+                              Py_ssize_t step) noexcept nogil:
+    """The same with four vectors, one each ``stride``, to four numbers from out[i * step] on.
+
+    Two rows at a time; for an odd number of rows the last one counts as both.
+    """
+    cdef Py_ssize_t i, j, k, last
+    cdef const number* row
+    cdef const number* next_row
+    cdef double value, other
+    cdef double rest[8]
+    cdef Lanes a, b, c, d, e, f, g, h, x0, x1, v
+    for i in range(0, m, 2):
+        last = min(i + 1, m - 1)
+        row, next_row, j = x + i * width, x + last * width, 0
+        a = b = c = d = e = f = g = h = NO_LANES
+        while j + LANES <= n:
+            x0, x1 = lanes(row + j), lanes(next_row + j)
+            if moved:
+                v = lanes(shift + j)
+                x0, x1 = x0 - v, x1 - v
+            v = lanes(coef + j)
+            a, e = a + x0 * v, e + x1 * v
+            v = lanes(coef + stride + j)
+            b, f = b + x0 * v, f + x1 * v
+            v = lanes(coef + 2 * stride + j)
+            c, g = c + x0 * v, g + x1 * v
+            v = lanes(coef + 3 * stride + j)
+            d, h = d + x0 * v, h + x1 * v
+            j += LANES
+        rest[0], rest[1], rest[2], rest[3] = lanes_sum(a), lanes_sum(b), lanes_sum(c), lanes_sum(d)
+        rest[4], rest[5], rest[6], rest[7] = lanes_sum(e), lanes_sum(f), lanes_sum(g), lanes_sum(h)
+        while j < n:
+            value, other = row[j], next_row[j]
+            if moved:
+                value, other = value - shift[j], other - shift[j]
+            for k in range(4):
+                rest[k] += value * coef[k * stride + j]
+                rest[4 + k] += other * coef[k * stride + j]
+            j += 1
+        for k in range(4):
+            out[i * step + k] += rest[k]
+            if last > i:
+                out[last * step + k] += rest[4 + k]
+
+
+cdef cloned add_combinations(Py_ssize_t m, Py_ssize_t n, const number* x, Py_ssize_t width,
+                             In shift, bint moved, bint squared, In columns, Py_ssize_t stride,
+                             int k, Out out, Py_ssize_t wide) noexcept nogil:
+    """out[c, :] += Σ_i columns[c, i] (x_i - shift) for k <= FOUR columns, or of its squares.
+
+    Eight rows at a time; those that the last group lacks count zero times.
+    """
+    cdef Py_ssize_t i, j, c, e, first, stop
+    cdef const number* row[8]
+    cdef double r[8]
+    cdef double sums[FOUR * SEGMENT]
+    cdef double* there
+    cdef double value
+    cdef Lanes p, q, s, t, v, total
+    v, first = NO_LANES, 0
+    while first < n:
+        stop = min(SEGMENT, n - first)
+        memset(sums, 0, k * SEGMENT * sizeof(double))
+        for i in range(0, m, 8):
+            for e in range(8):
+                row[e] = x + min(i + e, m - 1) * width + first
+            for c in range(k):
+                there, j = sums + c * SEGMENT, 0
+                for e in range(8):
+                    r[e] = columns[c * stride + i + e] if i + e < m else 0.0
+                while j + LANES <= stop:
+                    if moved:
+                        v = lanes(shift + first + j)
+                    p, q = lanes(row[0] + j), lanes(row[1] + j)
+                    s, t = lanes(row[2] + j), lanes(row[3] + j)
+                    if moved:
+                        p, q, s, t = p - v, q - v, s - v, t - v
+                    if squared:
+                        p, q, s, t = p * p, q * q, s * s, t * t
+                    total = (r[0] * p + r[1] * q) + (r[2] * s + r[3] * t)
+                    p, q = lanes(row[4] + j), lanes(row[5] + j)
+                    s, t = lanes(row[6] + j), lanes(row[7] + j)
+                    if moved:
+                        p, q, s, t = p - v, q - v, s - v, t - v
+                    if squared:
+                        p, q, s, t = p * p, q * q, s * s, t * t
+                    total = total + ((r[4] * p + r[5] * q) + (r[6] * s + r[7] * t))
+                    lanes_store(lanes(there + j) + total, there + j)
+                    j += LANES
+                while j < stop:
+                    for e in range(8):
+                        value = row[e][j] - (shift[first + j] if moved else 0.0)
+                        there[j] += r[e] * (value * value if squared else value)
+                    j += 1
+        for c in range(k):
+            for j in range(stop):
+                out[c * wide + first + j] += sums[c * SEGMENT + j]
+        first += stop
+
+
+cdef void add_scores(Py_ssize_t m, Py_ssize_t n, const number* x, Py_ssize_t width,
+                     const double* shift, bint moved, const double* coef, Py_ssize_t stride, int k,
+                     double* out) noexcept nogil:
+    """out[i, c] += (x_i - shift) · coef[c, :] for m rows and k vectors."""
+    cdef Py_ssize_t c = 0
+    while c < k:
+        if k - c >= FOUR:
+            add_four_products(m, n, x, width, shift, moved, coef + c * stride, stride, out + c, k)
+            c += FOUR
+        else:
+            add_products(m, n, x, width, shift, moved, coef + c * stride, out + c, k)
+            c += 1
+
+
 cdef class DenseRows(CompiledRows):
     def __init__(self, x, shift, bint intercept):
         n = x.shape[1]
@@ -98,11 +258,13 @@ cdef class DenseRows(CompiledRows):
             self.x32 = x
         else:
             self.x64 = x
-        if self.moved:
-            self.shift = shift
-        self.direct = (not (self.single or self.moved) and x.strides[1] == 8
-                       and x.strides[0] >= 8 * n and x.strides[0] % 8 == 0)
-        self.width = x.strides[0] // 8 if self.direct else n
+        self.shift = np.zeros(1) if shift is None else shift
+        size = x.itemsize
+        self.contiguous = (x.strides[1] == size and x.strides[0] >= size * n
+                           and x.strides[0] % size == 0)
+        self.step = x.strides[0] // size
+        self.direct = self.contiguous and not (self.single or self.moved)
+        self.width = self.step if self.direct else n
         self.copy = np.empty((1, 1) if self.direct else (self.panel, n))
         self.scaled = np.empty((self.panel, self.n_columns))
 
@@ -126,6 +288,15 @@ cdef class DenseRows(CompiledRows):
                     row[j] -= self.shift[j]
         return &self.copy[0, 0]
 
+    cdef bint by_blas(self, int k) noexcept nogil:
+        """Whether products with k vectors are left to BLAS.
+
+        One vector is, unless the array would have to be copied for it.
+        """
+        if not FAST_LANES or k > FEW_VECTORS:
+            return True
+        return k == 1 and (self.direct or not self.contiguous)
+
     cdef void margins(self, Py_ssize_t lo, Py_ssize_t hi, const double* coef,
                       double* out) noexcept nogil:
         cdef int n = self.n_columns - self.intercept, m = hi - lo, width = self.width
@@ -133,8 +304,11 @@ cdef class DenseRows(CompiledRows):
         cdef Py_ssize_t i
         for i in range(m):
             out[i] = start
-        dgemv("T", &n, &m, &UNIT, <double*>self.load(lo, hi), &width, <double*>coef, &ONE, &UNIT,
-              out, &ONE)
+        if self.by_blas(1):
+            dgemv("T", &n, &m, &UNIT, <double*>self.load(lo, hi), &width, <double*>coef, &ONE,
+                  &UNIT, out, &ONE)
+        else:
+            self.multiply(lo, hi, coef, 1, out)
 
     cdef void scores(self, Py_ssize_t lo, Py_ssize_t hi, const double* coef, int k,
                      double* out) noexcept nogil:
@@ -144,27 +318,65 @@ cdef class DenseRows(CompiledRows):
         for i in range(m):
             for c in range(k):
                 out[i * k + c] = coef[c * stride + n] if self.intercept else 0.0
-        dgemm("T", "N", &k, &m, &n, &UNIT, <double*>coef, &stride, <double*>self.load(lo, hi),
-              &width, &UNIT, out, &k)
+        if self.by_blas(k):
+            dgemm("T", "N", &k, &m, &n, &UNIT, <double*>coef, &stride, <double*>self.load(lo, hi),
+                  &width, &UNIT, out, &k)
+        else:
+            self.multiply(lo, hi, coef, k, out)
 
     cdef void adjoint(self, Py_ssize_t lo, Py_ssize_t hi, const double* columns, int k,
                       double* out) noexcept nogil:
         cdef int n = self.n_columns - self.intercept, m = hi - lo, stride = self.panel
-        cdef int wide = self.stride, width = self.width
+        cdef int wide = self.stride, width = self.width, done = 0
         cdef Py_ssize_t i, c
         cdef double total
-        cdef const double* x = self.load(lo, hi)
-        if k == 1:
-            dgemv("N", &n, &m, &UNIT, <double*>x, &width, <double*>columns, &ONE, &UNIT, out, &ONE)
+        if not self.by_blas(k):
+            while done < k:
+                self.combine(lo, hi, False, columns + done * stride, min(FOUR, k - done),
+                             out + done * wide)
+                done += FOUR
+        elif k == 1:
+            dgemv("N", &n, &m, &UNIT, <double*>self.load(lo, hi), &width, <double*>columns, &ONE,
+                  &UNIT, out, &ONE)
         else:
-            dgemm("N", "N", &n, &k, &m, &UNIT, <double*>x, &width, <double*>columns, &stride, &UNIT,
-                  out, &wide)
+            dgemm("N", "N", &n, &k, &m, &UNIT, <double*>self.load(lo, hi), &width,
+                  <double*>columns, &stride, &UNIT, out, &wide)
         if self.intercept:
             for c in range(k):
                 total = 0.0
                 for i in range(m):
                     total += columns[c * stride + i]
                 out[c * wide + n] += total
+
+    cdef void multiply(self, Py_ssize_t lo, Py_ssize_t hi, const double* coef, int k,
+                       double* out) noexcept nogil:
+        """Add x_i · coef[c, :] to out[i, c], without BLAS."""
+        cdef Py_ssize_t m = hi - lo, n = self.n_columns - self.intercept, P = self.n_columns
+        if not self.contiguous:
+            add_scores(m, n, self.load(lo, hi), n, &self.shift[0], False, coef, P, k, out)
+        elif self.single:
+            add_scores(m, n, &self.x32[lo, 0], self.step, &self.shift[0], self.moved, coef, P, k,
+                       out)
+        else:
+            add_scores(m, n, &self.x64[lo, 0], self.step, &self.shift[0], self.moved, coef, P, k,
+                       out)
+
+    cdef void combine(self, Py_ssize_t lo, Py_ssize_t hi, bint squared, const double* columns,
+                      int k, double* out) noexcept nogil:
+        """Add Xᵀ columns[c, :] to out[c, :] for k ≤ FOUR columns, without BLAS.
+
+        ``squared``: the entries of X are squared first.
+        """
+        cdef Py_ssize_t m = hi - lo, n = self.n_columns - self.intercept
+        if not self.contiguous:
+            add_combinations(m, n, self.load(lo, hi), n, &self.shift[0], False, squared, columns,
+                             self.panel, k, out, self.stride)
+        elif self.single:
+            add_combinations(m, n, &self.x32[lo, 0], self.step, &self.shift[0], self.moved,
+                             squared, columns, self.panel, k, out, self.stride)
+        else:
+            add_combinations(m, n, &self.x64[lo, 0], self.step, &self.shift[0], self.moved,
+                             squared, columns, self.panel, k, out, self.stride)
 
     cdef void gram(self, Py_ssize_t lo, Py_ssize_t hi, const double* d, double* out) noexcept nogil:
         cdef int n = self.n_columns - self.intercept, k = self.n_columns, m = hi - lo
@@ -195,38 +407,33 @@ cdef class DenseRows(CompiledRows):
 
     cdef void squares(self, Py_ssize_t lo, Py_ssize_t hi, const double* d,
                       double* out) noexcept nogil:
-        cdef Py_ssize_t i, j, n = self.n_columns - self.intercept
-        cdef const double* x = self.load(lo, hi)
-        for i in range(hi - lo):
-            for j in range(n):
-                out[j] += d[i] * x[i * self.width + j] * x[i * self.width + j]
-            if self.intercept:
+        cdef Py_ssize_t i, n = self.n_columns - self.intercept
+        self.combine(lo, hi, True, d, 1, out)
+        if self.intercept:
+            for i in range(hi - lo):
                 out[n] += d[i]
 
 
-cdef enum:
-    FOUR = 4            # columns of an adjoint that sparse rows are visited for together
-
-# Compiled twice: most sparse matrices are all ``ones``, whose values need not be read.
+# The loops over sparse rows are compiled once more for matrices all of whose values are ``ones``,
+# as most are: the values need not be read.  ``v`` are the values, of float32 or float64.
 
 
-cdef inline void gather(Py_ssize_t m, Entries x, const double* coef, double start, double* out,
-                        bint ones) noexcept nogil:
+cdef inline void gather(Py_ssize_t m, Entries x, const number* v, const double* coef,
+                        double start, double* out, bint ones) noexcept nogil:
     """out[i] = start + Σ_j x_ij coef[j]."""
     cdef Py_ssize_t i, e
     cdef double total
     for i in range(m):
         total = start
         for e in range(x.p[i], x.p[i + 1]):
-            total += coef[x.col[e]] if ones else x.v[e] * coef[x.col[e]]
+            total += coef[x.col[e]] if ones else v[e] * coef[x.col[e]]
         out[i] = total
 
 
-cdef inline void scatter(Py_ssize_t m, Entries x, const double* columns, Py_ssize_t stride,
-                         double* sums, int k, Py_ssize_t last, bint ones) noexcept nogil:
-    """sums[j, c] += Σ_i x_ij columns[c, i] for k columns, and of the constant column ``last``, if
-    it is one.
-    """
+cdef inline void scatter(Py_ssize_t m, Entries x, const number* v, const double* columns,
+                         Py_ssize_t stride, double* sums, int k, Py_ssize_t last,
+                         bint ones) noexcept nogil:
+    """sums[j, c] += Σ_i x_ij columns[c, i] for k columns; column ``last`` is constant, if ≥ 0."""
     cdef Py_ssize_t i, e, c
     cdef double value[FOUR]
     cdef double total[FOUR]
@@ -237,13 +444,27 @@ cdef inline void scatter(Py_ssize_t m, Entries x, const double* columns, Py_ssiz
         for e in range(x.p[i], x.p[i + 1]):
             there = sums + k * <Py_ssize_t>x.col[e]
             for c in range(k):
-                total[c] = there[c] + (value[c] if ones else value[c] * x.v[e])
+                total[c] = there[c] + (value[c] if ones else value[c] * v[e])
             for c in range(k):
-                there[c] = total[c]      # all at once, as vectors
+                there[c] = total[c]      # in a loop of its own, which becomes vectors
         if last < 0:
             continue
         for c in range(k):
             sums[k * last + c] += value[c]
+
+
+cdef void scatter_as(Py_ssize_t m, Entries x, const number* v, const double* columns,
+                     Py_ssize_t stride, double* sums, int k, Py_ssize_t last,
+                     bint ones) noexcept nogil:
+    """The same, with loops of their own for one column, for four, and for ones."""
+    if k == FOUR and ones:
+        scatter(m, x, v, columns, stride, sums, FOUR, last, True)
+    elif k == FOUR:
+        scatter(m, x, v, columns, stride, sums, FOUR, last, False)
+    elif ones:
+        scatter(m, x, v, columns, stride, sums, 1, last, True)
+    else:
+        scatter(m, x, v, columns, stride, sums, 1, last, False)
 
 
 cdef inline void outer(Py_ssize_t m, Entries x, const double* d, double* out, Py_ssize_t wide,
@@ -320,25 +541,35 @@ cdef class CsrRows(CompiledRows):
         self.partial = np.empty(FOUR * self.n_columns)
         self.length = (self.panel + x.shape[0] // self.panel if self.by_panel else x.shape[0]) + 4
 
-    cdef Entries load(self, Py_ssize_t lo, Py_ssize_t hi) noexcept nogil:
+    cdef Entries entries(self, Py_ssize_t lo, Py_ssize_t hi) noexcept nogil:
+        """The panel with its values in single precision or in double, as they are stored."""
         cdef Entries x
-        cdef Py_ssize_t k, first = self.starts[lo], count = self.starts[hi] - first
-        x.p, x.col = &self.starts[lo], &self.indices[0] if count else NULL
+        cdef bint some = self.starts[hi] > self.starts[lo]
+        x.p, x.col = &self.starts[lo], &self.indices[0] if some else NULL
+        x.v = &self.v64[0] if some and not self.single else NULL
+        x.v32 = &self.v32[0] if some and self.single else NULL
+        return x
+
+    cdef Entries load(self, Py_ssize_t lo, Py_ssize_t hi) noexcept nogil:
+        """The panel with its values in double."""
+        cdef Entries x = self.entries(lo, hi)
+        cdef Py_ssize_t k, first = self.starts[lo]
         if self.single:
-            for k in range(count):
+            for k in range(self.starts[hi] - first):
                 self.values[k] = self.v32[first + k]
             x.v = &self.values[0] - first
-        else:
-            x.v = &self.v64[0] if count else NULL
         return x
 
     cdef void margins(self, Py_ssize_t lo, Py_ssize_t hi, const double* coef,
                       double* out) noexcept nogil:
+        cdef Entries x = self.entries(lo, hi)
         cdef double start = coef[self.n_columns - 1] if self.intercept else 0.0
         if self.ones:
-            gather(hi - lo, self.load(lo, hi), coef, start, out, True)
+            gather(hi - lo, x, x.v, coef, start, out, True)
+        elif self.single:
+            gather(hi - lo, x, x.v32, coef, start, out, False)
         else:
-            gather(hi - lo, self.load(lo, hi), coef, start, out, False)
+            gather(hi - lo, x, x.v, coef, start, out, False)
 
     cdef void scores(self, Py_ssize_t lo, Py_ssize_t hi, const double* coef, int k,
                      double* out) noexcept nogil:
@@ -353,22 +584,21 @@ cdef class CsrRows(CompiledRows):
 
     cdef void adjoint(self, Py_ssize_t lo, Py_ssize_t hi, const double* columns, int k,
                       double* out) noexcept nogil:
-        cdef Entries x = self.load(lo, hi)
-        cdef Py_ssize_t e, j, c = 0, some, n = self.n_columns
-        cdef Py_ssize_t last = n - 1 if self.intercept else -1, wide = self.stride
+        cdef Entries x = self.entries(lo, hi)
+        cdef Py_ssize_t e, j, c = 0, some, n = self.n_columns, wide = self.stride
+        cdef Py_ssize_t last = n - 1 if self.intercept else -1
         cdef double* sums
-        cdef const double* here
         while c < k:
-            some, sums, here = 1, out + c * wide, columns + c * self.panel
+            some, sums = 1, out + c * wide
             if self.by_panel:
                 some, sums = FOUR if k - c >= FOUR else 1, &self.partial[0]
                 memset(sums, 0, some * n * sizeof(double))
-            if some == FOUR and self.ones:
-                scatter(hi - lo, x, here, self.panel, sums, FOUR, last, True)
-            elif some == FOUR:
-                scatter(hi - lo, x, here, self.panel, sums, FOUR, last, False)
+            if self.single and not self.ones:
+                scatter_as(hi - lo, x, x.v32, columns + c * self.panel, self.panel, sums, some,
+                           last, False)
             else:
-                scatter(hi - lo, x, here, self.panel, sums, 1, last, False)
+                scatter_as(hi - lo, x, x.v, columns + c * self.panel, self.panel, sums, some,
+                           last, self.ones)
             if self.by_panel:
                 for j in range(some):
                     for e in range(n):

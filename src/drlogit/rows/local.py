@@ -14,7 +14,7 @@ import numpy as np
 from .arrays import FloatArray, IndexArray, Matrix, is_mapped
 from .blocks import Block, join_blocks
 from .interface import BlockFunction, BlockState, Rows
-from .matrix import ShiftedArray, held, nonzeros, take_columns, thin_copy
+from .matrix import ShiftedArray, held, matmat, nonzeros, take_columns, thin_copy
 from .reductions import Reduction, merge_reductions
 from .repeats import merge_repeats
 
@@ -116,10 +116,7 @@ class LocalRows(Rows):
     def turned(self, factor: FloatArray) -> LocalRows:
         """The same samples with features ``x·factor``, as a dense copy, after any shift."""
         rows = copy(self)
-        rows.blocks = tuple(
-            block.changed(X=np.asarray(block.X[:] @ factor, dtype=np.float64))
-            for block in self.blocks
-        )
+        rows.blocks = tuple(block.changed(X=matmat(block.X, factor)) for block in self.blocks)
         for known in ("totals", "compact"):
             rows.__dict__.pop(known, None)
         return rows

@@ -122,6 +122,14 @@ def matvec(X: Matrix, v: FloatArray) -> FloatArray:
     return product(compiled(X, unused, unused, False), np.ascontiguousarray(v, dtype=np.float64))
 
 
+def matmat(X: Matrix, factor: FloatArray) -> FloatArray:
+    """``X·factor`` in double precision; X is converted and shifted a chunk at a time."""
+    found = np.empty((X.shape[0], factor.shape[1]))
+    for rows in row_chunks(*X.shape):
+        found[rows] = X[rows] @ factor
+    return found
+
+
 def nonzeros(X: Matrix) -> int:
     """Stored entries: what a product with a vector has to read."""
     return int(X.nnz) if sp.issparse(X) else int(X.shape[0]) * int(X.shape[1])
