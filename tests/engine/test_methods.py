@@ -84,3 +84,18 @@ def test_paths_of_wide_data_begin_at_a_bound_without_matrices(norm):
     assert exact * (1.0 - 1e-4) <= path.epsilon_max <= min(2.5 * exact, 0.5)
     assert path.epsilon_max != exact
     assert not path.coefs[0].any()
+
+
+@pytest.mark.parametrize("seed", [5, 7, 9])
+def test_a_poor_model_of_the_products_is_no_start(seed, monkeypatch):
+    """The run with products ends above the constant model, and the other one begins anew."""
+    monkeypatch.setattr(methods, "_EXPENSIVE", 0.0)
+    monkeypatch.setattr(methods, "_MATRICES", 1.0)
+    X, y = data(100, 120, seed)
+    rng = np.random.default_rng(seed)
+    X = X * 10.0 ** rng.uniform(-1.0, 1.0, 120) + 30.0 * rng.standard_normal(120)
+    costs, kappa = np.ones(120), {False: 60.0, True: math.inf}
+    costs[:3] = math.inf
+    found = drlogit.solve(X, y, epsilon=20.0, kappa=kappa, norm="l1", feature_costs=costs)
+    assert found.solver == "interior-point"
+    assert found.gap <= 1e-6

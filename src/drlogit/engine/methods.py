@@ -41,6 +41,10 @@ _PAIR = 4.0
 #: much as so many matrices before the interior point takes over.
 _EXPENSIVE, _EXPENSIVE_WITHOUT, _MATRICES = 40.0, 20.0, 5.0
 
+#: Gap up to which the interior point opens near the model of the products, in nats: a constant
+#: model has .7.
+_NEAR = 0.1
+
 #: Coefficients of all classes but one from which products take less time than a matrix of all
 #: (normal features, (5000, 100) with ten classes: as long; embeddings, (4000, 192) with twenty: a
 #: tenth), and from which working sets do ((2000, 350), six classes, 1,755 coefficients: 1.3 and 4
@@ -110,11 +114,11 @@ def products_first(
     tol: float,
     monitor: Monitor,
     max_iter: int = 200,
-    start: Result | None = None,
+    start: Result | Start | None = None,
     patience: float,
 ) -> Solution:
     """The truncated interior point for so many products, then the interior point from its model."""
-    if start is not None:
+    if isinstance(start, Result):
         accepted = accepted_start(problem, start, dual_point_of, tol, monitor)
         if accepted is not None:
             return accepted
@@ -123,10 +127,11 @@ def products_first(
     )
     if found.status is not Status.STALLED or found.proven is None or found.lam is None:
         return found
-    objective, bound = found.proven
-    near = Start(found.coefficients, found.lam, objective - bound)
-    solution = interior_point(
-        problem, tol=tol, monitor=monitor, max_iter=max(1, max_iter - found.n_iter), start=near
-    )
+    gap = found.proven[0] - found.proven[1]
+    starts = [Start(found.coefficients, found.lam, gap)] if gap <= _NEAR else []
+    for start in (*starts, None):  # a poor start may be the reason of a failure: try without it
+        solution = interior_point(problem, tol=tol, monitor=monitor, max_iter=max_iter, start=start)
+        if solution.status in (Status.OPTIMAL, Status.STOPPED):
+            break
     info = {"products": found.info["products"]} | solution.info
     return replace(solution, n_iter=found.n_iter + solution.n_iter, info=info)
