@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeAlias
 from numpy.typing import ArrayLike
 
 from ..dual.certify import Certificate, certify
+from ..engine.row_space import solve_in_row_space, takes_row_space
 from ..engine.truncated import is_truncated, truncated_interior_point
 from ..engine.working_set import takes_working_sets, working_sets
 from ..problem.classes import ClassProblem
@@ -342,6 +343,8 @@ class _Call:
         table = JOINT_SOLVERS if self.lam is None else SUBPROBLEM_SOLVERS
         module, function = table["interior-point" if self.name == "auto" else self.name]
         special, allowed = "", ["auto", "interior-point"]
+        if self.name in allowed and takes_row_space(problem):
+            return partial(solve_in_row_space, solver_of=self._solver_of)
         if self.name == "auto" and is_truncated(problem):
             return truncated_interior_point
         if self.name == "auto" and takes_working_sets(problem):
