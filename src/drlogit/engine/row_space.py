@@ -38,14 +38,13 @@ from .wide import is_wide
 
 AnyProblem: TypeAlias = Problem | ClassProblem
 
-#: The method takes an N×N matrix of X and ten Gram matrices of L; the truncated interior point takes
-#: about as many products as these numbers allow multiplications for a stored entry.  A column costs
-#: a product as much as 30 entries, and its fixed cost is that of 500,000 (normal features, (300,
-#: 4200) to (1500, 20000), and words by Zipf's law, (300, 5000) to (2000, 60000): where the rule is
-#: wrong, the chosen method takes 1.7 times as long as the other).
+#: The method forms one N×N matrix of X and ten Gram matrices of L.  That pays up to so many
+#: multiplications for each entry of a product with the rows; of the truncated interior point's
+#: products, a column costs as much as 30 entries, and each as much as 500,000 more (normal features,
+#: (300, 4200) to (1500, 20000), and words by Zipf's law, (300, 5000) to (2000, 60000)).
 _SHARE, _PER_COLUMN, _AT_ONCE = 1500, 30, 500_000
 
-#: Rounding of the squared lengths of rows, relative to the longest and for each sample.  A row whose
+#: Rounding of the squared lengths of rows, for each sample, as a share of the largest.  A row whose
 #: part orthogonal to the others has a smaller square depends on them.
 _ROUNDING = 2.0**-50
 
