@@ -40,8 +40,8 @@ AnyProblem: TypeAlias = Problem | ClassProblem
 
 #: The method forms one N×N matrix of X and ten Gram matrices of L.  That pays up to so many
 #: multiplications for each entry of a product with the rows; of the truncated interior point's
-#: products, a column costs as much as 30 entries, and each as much as 500,000 more (normal features,
-#: (300, 4200) to (1500, 20000), and words by Zipf's law, (300, 5000) to (2000, 60000)).
+#: products, a column costs as much as 30 entries, and each as much as 500,000 more (normal
+#: features, (300, 4200) to (1500, 20000); words by Zipf's law, (300, 5000) to (2000, 60000)).
 _SHARE, _PER_COLUMN, _AT_ONCE = 1500, 30, 500_000
 
 #: Rounding of the squared lengths of rows, for each sample, as a share of the largest.  A row whose
@@ -128,8 +128,8 @@ def row_space(problem: PosedProblem) -> RowSpace:
     if known is not None and np.array_equal(known.costs, problem.costs):
         return known
     free, whole = problem.free, rows.together()
-    matrix = whole.outer_gram(whole.y, np.where(free, 0.0, problem.costs))  # upper triangle
-    matrix = np.triu(matrix) + np.triu(matrix, 1).T
+    matrix = whole.outer_gram(whole.y, np.where(free, 0.0, problem.costs))
+    matrix = np.tril(matrix) + np.tril(matrix, -1).T
     error = len(matrix) * _ROUNDING * float(matrix.diagonal().max())
     centre = np.zeros(len(matrix))
     if rows.intercept:
