@@ -38,3 +38,10 @@ def test_a_matrix_that_is_not_finite_has_no_factor(wrong):
     half = np.eye(4)
     half[2, 1] = wrong
     assert ShiftedCholesky(half).failed
+
+
+def test_without_a_least_shift_a_small_part_of_a_matrix_counts():
+    v = np.array([1.0, 1.0, 2.0])
+    matrix, right = np.eye(3) + 1e13 * np.outer(v, v), np.array([1.0, -1.0, 0.0])
+    np.testing.assert_allclose(ShiftedCholesky(matrix.copy(), 0.0).solve(right), right, 0.03, 1e-9)
+    assert ShiftedCholesky(matrix).solve(right)[0] < 0.95

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 
 import drlogit
-from drlogit.engine import methods, working_set
+from drlogit.engine import methods, row_space, working_set
 from drlogit.engine.truncated import truncated_interior_point
 from drlogit.fitting.solving import _Call, build_class_problem, build_problem
 from drlogit.problem.stopping import Stop
@@ -157,8 +157,9 @@ def test_a_time_limit_keeps_a_certified_point():
 
 
 @pytest.mark.parametrize("norm", ["l2", "linf"])
-def test_blocks_change_nothing(norm):
+def test_blocks_change_nothing(norm, monkeypatch):
     """One block in memory, and blocks of Dask."""
+    monkeypatch.setattr(row_space, "_SHARE", 0)
     X, y, options = wide_problem(11, norm, columns=(400, 600))
     X = X.toarray() if sp.issparse(X) else X
     options |= {"sample_weight": None, "kappa": 5.0 * options["epsilon"]}

@@ -105,7 +105,7 @@ def test_directions_are_those_of_the_matrix(norm, kappa, monkeypatch):
 
 
 @pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("seed", [5, 6, 7, 8])
+@pytest.mark.parametrize("seed", [5, 7, 8, 9])
 def test_rows_may_depend_on_each_other(norm, seed, monkeypatch):
     monkeypatch.setattr(wide, "_OUTER_LIMIT", 0)
     rng = np.random.default_rng(seed)

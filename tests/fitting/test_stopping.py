@@ -18,6 +18,7 @@ from sklearn.model_selection import GridSearchCV
 import drlogit
 from drlogit import DRLogisticRegression, DRLogisticRegressionCV
 from drlogit.fitting import forecast as forecasts
+from drlogit.fitting.classes import build_class_problem
 from drlogit.problem import stopping
 from drlogit.problem.problem import build_problem
 from drlogit.problem.result import Status
@@ -333,6 +334,34 @@ def test_a_long_fit_says_what_it_will_take(monkeypatch, capsys):
     assert "GB beside the data" in first
     drlogit.solve(X, y, **BALL)
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("norm", "n_classes", "n_columns", "epsilon", "said"),
+    [
+        ("l2", 2, 400, 0.1, "12 samples, 401 columns: the interior point on 12 combinations of"),
+        ("l2", 3, 900, 0.1, "12 samples, 901 columns, 3 classes: the interior point on 12 comb"),
+        ("linf", 2, 400, 0.1, "12 samples, 401 columns: working sets of columns; the time depends"),
+        ("l1", 3, 900, 0.1, "12 samples, 901 columns, 3 classes: the truncated interior point"),
+        ("l1", 3, 4100, 0.0, "12 samples, 4101 columns, 3 classes: the interior point without a m"),
+        ("l1", 2, 400, 0.1, "12 samples, 401 columns: the interior point with a 12 × 12 matrix wi"),
+    ],
+)  # fmt: skip
+def test_each_method_is_named_before_a_long_fit(
+    norm, n_classes, n_columns, epsilon, said, monkeypatch
+):
+    monkeypatch.setattr(forecasts, "_multiplications_per_second", lambda: 1.0)
+    monkeypatch.setattr(forecasts, "_SECONDS", 1.0)
+    monkeypatch.setattr(forecasts, "_FEW", 0.0)
+    X, y = np.random.default_rng(0).standard_normal((12, n_columns)), np.arange(12) % n_classes
+    several = {"classes": np.arange(n_classes)} if n_classes > 2 else {}
+    build = build_class_problem if several else build_problem
+    problem = build(X, y, epsilon=epsilon, kappa=1.0, norm=norm, **several)
+    line = forecasts.forecast(problem)
+    assert line.startswith(said)
+    assert ("GB beside the data" in line) == (not line.endswith(("uses", "not known")))
+    monkeypatch.undo()
+    assert forecasts.forecast(problem) is None
 
 
 def test_short_fits_say_nothing_and_longer_ones_more():

@@ -334,8 +334,8 @@ def test_block_products_are_products_with_signed_rows(stored, intercept):
     np.testing.assert_allclose(block.squared_columns(d), (Z**2).T @ d, atol=1e-13)
     rows, columns = rng.random(53), rng.random(Z.shape[1])
     np.testing.assert_allclose(
-        np.triu(block.outer_gram(rows, columns)),
-        np.triu((rows[:, None] * Z * columns**2) @ (rows[:, None] * Z).T),
+        np.tril(block.outer_gram(rows, columns)),
+        np.tril((rows[:, None] * Z * columns**2) @ (rows[:, None] * Z).T),
         atol=1e-12,
     )
     # The adjoint is the adjoint.

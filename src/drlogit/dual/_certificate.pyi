@@ -98,5 +98,5 @@ def pair_sums(
     ``Σ w (s - a) z``, then ``Σ w H(s)`` and what flips cost in units of κ.
     """
 
-def factor_in_place(matrix: FloatArray) -> tuple[FloatArray, bool]:
+def factor_in_place(matrix: FloatArray, least: float = 1e-14) -> tuple[FloatArray, bool]:
     """Write the factor of a matrix into its upper half: its scaling, and whether there is one."""

@@ -225,10 +225,10 @@ def pair_sums(CompiledRows rows, const double[::1] coef, const double[::1] s, co
     return state, found, float(panels[2])
 
 
-def factor_in_place(double[:, ::1] matrix):
+def factor_in_place(double[:, ::1] matrix, double least=1e-14):
     """The scaling to unit diagonal, and whether there is a factor: :mod:`._cholesky`."""
     cdef Py_ssize_t n = matrix.shape[0]
     cdef double[::1] unit = np.ones(n)
     fit(matrix.shape[1] == n, "a square matrix")
-    found = n == 0 or shifted_factor(&matrix[0, 0], &unit[0], <int>n)
+    found = n == 0 or shifted_factor(&matrix[0, 0], &unit[0], <int>n, least)
     return np.asarray(unit), found

@@ -13,10 +13,11 @@ class ShiftedCholesky:
     """The factor at unit diagonal, with the smallest shift that suffices (``_cholesky.pxd``).
 
     Only the lower half of the matrix counts; its memory is used.  ``failed`` if it has none.
+    ``least`` is the first shift that is tried.
     """
 
-    def __init__(self, matrix: FloatArray) -> None:
-        self.unit, found = factor_in_place(matrix)
+    def __init__(self, matrix: FloatArray, least: float = 1e-14) -> None:
+        self.unit, found = factor_in_place(matrix, least)
         self.factor, self.failed = matrix.T, not found
 
     def solve(self, right: FloatArray) -> FloatArray:

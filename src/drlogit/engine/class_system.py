@@ -35,7 +35,7 @@ from .settings import SETTINGS
 
 #: Coefficients of all classes but one up to which a matrix is formed, of 512 MB then, and the steps
 #: of conjugate gradients at most without one.
-_MOST_COEFFICIENTS, _MOST_STEPS = 8000, 300
+MOST_COEFFICIENTS, _MOST_STEPS = 8000, 300
 
 #: (p, D) of a block's samples, and what each label costs them.
 Curved: TypeAlias = tuple[FloatArray, FloatArray]
@@ -57,7 +57,7 @@ class ClassSystem:
     ) -> None:
         width = rows.n_columns
         size = (n_classes - 1) * width
-        self.diagonal = size > _MOST_COEFFICIENTS
+        self.diagonal = size > MOST_COEFFICIENTS
         self.kept = kept  # the columns in the norm
         self.rows, self.cone, self.shape, self.products = rows, cone, (n_classes, width), 0
         # Kept from step to step: new memory costs as much as a copy.

@@ -20,8 +20,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotrs
 
+from ..dual.shifted_cholesky import ShiftedCholesky
 from ..rows.arrays import FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
@@ -36,9 +36,6 @@ _OUTER_LIMIT = 300
 
 #: Order up to which the smaller of both matrices is formed where no other method is chosen: 2 GB.
 MATRIX_LIMIT = 16_384
-
-#: Shifts of the N×N matrix's diagonal, as shares of it, that are tried until it has a factor.
-_SHIFTS = (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-4)
 
 #: The least h'' + ω of a sample as a share of s + a, so that its terms can be divided by √d.
 _LEAST = 1e-16
@@ -140,14 +137,14 @@ class _Factored(NamedTuple):
     """What a block keeps of a matrix."""
 
     root: FloatArray  # √d
-    factor: FloatArray | None  # of I + B T⁻¹ Bᵀ; None where that is I
+    factor: ShiftedCholesky | None  # of I + B T⁻¹ Bᵀ; None where that is I
     border: FloatArray  # U: a column for each variable of the border
     solved: FloatArray  # (I + B T⁻¹ Bᵀ)⁻¹ U
     of_lam: FloatArray  # g = -κ ω w/√d: λ acts on hinges, and Bᵀg is its column
 
     def solve(self, right: FloatArray) -> FloatArray:
         """(I + B T⁻¹ Bᵀ)⁻¹ times a vector or matrix."""
-        return right if self.factor is None else dpotrs(self.factor, right, lower=1)[0]
+        return right if self.factor is None else self.factor.solve(right)
 
     def over_root(self, values: FloatArray) -> FloatArray:
         """Values over √d; 0 for samples without weight."""
@@ -174,15 +171,11 @@ def _factor(
         hinge = c * a * q
     d = np.maximum(loss + hinge, _LEAST * (s + a))
     root, factor = np.sqrt(w * d), None
-    for shift in _SHIFTS if column_scale.any() else ():
+    if column_scale.any():
         matrix = block.outer_gram(root, column_scale)
-        diagonal = np.einsum("ii->i", matrix)
-        diagonal *= 1.0 + shift
-        diagonal += 1.0
-        # The transpose has the upper triangle as its lower one, in the order of LAPACK.
-        factor, failed = dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)
-        if not failed:
-            break
+        np.einsum("ii->i", matrix)[:] += 1.0
+        # Where entries are 1e16, any shift would be more than the 1.
+        factor = ShiftedCholesky(matrix, least=0.0)
     share = np.divide(hinge, d, out=np.zeros_like(d), where=d > 0.0)
     cost = unit * (kappa if kappa.size else 0.0)
     border = np.zeros((s.size, 2 + columns.shape[1]))

@@ -50,11 +50,12 @@ from scipy.special import softmax
 from ..engine.classes import least_budget
 from ..engine.methods import is_expensive
 from ..engine.pair import flip_budget
+from ..engine.row_space import has_fewer_columns, row_space
 from ..engine.tables import critical_radius, interior_point_with_domains
 from ..engine.wide import DENSE_LIMIT
 from ..problem.classes import ClassProblem, Scored
 from ..problem.losses import flip_probability
-from ..problem.problem import Problem
+from ..problem.problem import Problem, Same
 from ..problem.result import Monitor
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
@@ -79,7 +80,7 @@ def largest_radius(problem: Problem | ClassProblem, *, exact: bool = True) -> fl
     answer would take longer than fits by products.
     """
     if isinstance(problem, ClassProblem):
-        return _of_classes(problem.with_radius(1.0))
+        return _of_classes(_smaller(problem.with_radius(1.0)))
     rows, _ = problem.rows.compact or (problem.rows, None)  # in the form of later fits
     problem = replace(problem.with_radius(1.0), rows=rows)
     if problem.domains is not None:
@@ -93,6 +94,7 @@ def largest_radius(problem: Problem | ClassProblem, *, exact: bool = True) -> fl
     large = min(rows.n_samples, rows.n_columns) > DENSE_LIMIT
     if (large or (not exact and is_expensive(problem))) and _is_plain(problem):
         return _upper_bound(problem)
+    problem = _smaller(problem)
     factor = _excess(problem.kappa, _typical(problem))
     near = problem.with_radius(1.0, problem.kappa / factor)
     last = _last_null_model(near)
@@ -111,6 +113,11 @@ def largest_radius(problem: Problem | ClassProblem, *, exact: bool = True) -> fl
 
     # At ε = 0 free columns may separate the classes, and the null model would be unbounded.
     return factor * _end_of_learning(budget, _SAME * level, level)
+
+
+def _smaller(problem: Same) -> Same:
+    """The problem in the row space of its features, if it has fewer columns there."""
+    return row_space(problem).posed(problem) if has_fewer_columns(problem) else problem
 
 
 def _is_plain(problem: Problem) -> bool:

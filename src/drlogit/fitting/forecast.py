@@ -3,6 +3,8 @@
 An iteration of the interior point forms a matrix and factors it.  The forecast assumes 25
 iterations, which is many.  Fits of dense data (two classes, 8 to 20 classes, more columns than
 rows) took 0.4 to 2.1 times the forecast; sparse data with more columns than rows took 0.6 times.
+Working sets, and conjugate gradients for very many classes, take as long as the model needs: no
+time is said.
 """
 
 from __future__ import annotations
@@ -13,12 +15,15 @@ from typing import Any
 
 import numpy as np
 
+from ..engine.class_system import MOST_COEFFICIENTS
 from ..engine.methods import special_method
+from ..engine.row_space import takes_row_space
 from ..engine.truncated import truncated_interior_point
 from ..engine.wide import takes_outer
 from ..engine.working_set import working_sets
 from ..problem.classes import ClassProblem
 from ..problem.problem import Problem
+from ..rows.interface import Rows
 from ..rows.threads import one_blas_thread
 
 _ITERATIONS = 25
@@ -43,44 +48,57 @@ def announce(problem: Problem | ClassProblem, watcher: Any, verbose: int, fits: 
 
 
 def forecast(problem: Problem | ClassProblem) -> str | None:
-    """One line with the size, method, time and memory of a fit; None for a short fit."""
-    rows, classes = problem.rows, ""
-    N, n = rows.n_samples, rows.n_columns
-    slower = 1.0 if 2 * rows.n_nonzeros >= N * n else _SPARSE
-    gram = slower * rows.n_nonzeros * (rows.n_nonzeros / N)
+    """One line with size, method and, if known, time and memory of a fit; None if it is short."""
+    rows, K = problem.rows, problem.n_classes if isinstance(problem, ClassProblem) else 1
+    N, n, classes = rows.n_samples, rows.n_columns, f", {K} classes" if K > 1 else ""
+    said = f"{N} samples, {n} columns{classes}: "
+    if takes_row_space(problem):
+        work = N * (_slower(rows) * rows.n_nonzeros + 10.0 * N**2)
+        return _timed(work, f"{said}the interior point on {N} combinations of rows", 4.0 * N**2)
+    seconds = _PRODUCTS * K * rows.n_nonzeros * _SECONDS
     method = special_method(problem)
-    if method is working_sets:
-        return None  # seconds, even for text
     if method is truncated_interior_point:
-        K = problem.n_classes if isinstance(problem, ClassProblem) else 1
-        classes = f", {K} classes" if K > 1 else ""
-        seconds, kept = _PRODUCTS * K * rows.n_nonzeros * _SECONDS, K * (20.0 * N + 12.0 * n)
-        if seconds < _SHORT:
-            return None
-        return (
-            f"{N} samples, {n} columns{classes}: the truncated interior point will take about "
-            f"{_duration(seconds)} on an idle core, or several times as long where the model "
-            f"interpolates, and {8e-9 * kept:.2g} GB beside the data"
-        )
-    if isinstance(problem, ClassProblem):
-        K = problem.n_classes
-        size, pairs, classes = (K - 1) * n, K * (K - 1) / 2.0, f", {K} classes"
-        each = pairs * gram + size**3 / 3.0
+        kept = K * (20.0 * N + 12.0 * n)
+        return None if seconds < _SHORT else (
+            f"{said}the truncated interior point will take about {_duration(seconds)} on an idle "
+            "core, or several times as long where the model interpolates, and "
+            f"{8e-9 * kept:.2g} GB beside the data"
+        )  # fmt: skip
+    if method is working_sets:
+        sets = f"{said}working sets of columns; the time depends on how many columns the model uses"
+        return None if seconds < _SHORT else sets
+    if (K - 1) * n > MOST_COEFFICIENTS:
+        products = f"{said}the interior point without a matrix; the time is not known"
+        return None if seconds < _SHORT else products
+    size, each, kept = _matrices(problem, K)
+    matrices = f"{said}the interior point with a {size} × {size} matrix"
+    return _timed(_ITERATIONS * each, matrices, kept)
+
+
+def _matrices(problem: Problem | ClassProblem, K: int) -> tuple[int, float, float]:
+    """Order of the largest matrix, multiplications of an iteration, and numbers in memory."""
+    rows, N, n = problem.rows, problem.rows.n_samples, problem.rows.n_columns
+    gram = _slower(rows) * rows.n_nonzeros * (rows.n_nonzeros / N)
+    if K > 1:
+        size, pairs = (K - 1) * n, K * (K - 1) / 2.0
         kept = 2.0 * size**2 + pairs * n**2 + 10.0 * N * K
-    elif not takes_outer(rows):
-        size, each, kept = n, gram + n**3 / 3.0, 3.0 * n**2 + 12.0 * N
-    else:
-        size, each = N, slower * rows.n_nonzeros * N + N**3 / 3.0
-        kept = 3.0 * N**2 + 10.0 * n
-    if _ITERATIONS * each < _FEW:
-        return None
-    seconds = _ITERATIONS * each / _multiplications_per_second()
-    if seconds < _SHORT:
-        return None
-    return (
-        f"{N} samples, {n} columns{classes}: the interior point with a {size} × {size} matrix will "
-        f"take about {_duration(seconds)} on an idle core, and {8e-9 * kept:.2g} GB beside the data"
-    )
+        return size, pairs * gram + size**3 / 3.0, kept
+    if takes_outer(rows):
+        return N, _slower(rows) * rows.n_nonzeros * N + N**3 / 3.0, 3.0 * N**2 + 10.0 * n
+    return n, gram + n**3 / 3.0, 3.0 * n**2 + 12.0 * N
+
+
+def _slower(rows: Rows) -> float:
+    return 1.0 if 2 * rows.n_nonzeros >= rows.n_samples * rows.n_columns else _SPARSE
+
+
+def _timed(work: float, method: str, kept: float) -> str | None:
+    """The line for a method of so many multiplications and numbers in memory."""
+    seconds = 0.0 if work < _FEW else work / _multiplications_per_second()
+    return None if seconds < _SHORT else (
+        f"{method} will take about {_duration(seconds)} on an idle core, and {8e-9 * kept:.2g} GB "
+        "beside the data"
+    )  # fmt: skip
 
 
 def _duration(seconds: float) -> str:

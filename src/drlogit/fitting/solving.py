@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from ..dual.certify import Certificate, certify
 from ..engine.methods import special_method
+from ..engine.row_space import solve_in_row_space, takes_row_space
 from ..problem.classes import ClassProblem
 from ..problem.norms import Norm, NormName
 from ..problem.problem import Problem, build_problem
@@ -341,6 +342,8 @@ class _Call:
         table = JOINT_SOLVERS if self.lam is None else SUBPROBLEM_SOLVERS
         module, function = table["interior-point" if self.name == "auto" else self.name]
         special, allowed = "", ["auto", "interior-point"]
+        if self.name in allowed and takes_row_space(problem):
+            return partial(solve_in_row_space, solver_of=self._solver_of)
         if self.name == "auto" and (method := special_method(problem)) is not None:
             return method
         if isinstance(problem, ClassProblem):

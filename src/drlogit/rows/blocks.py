@@ -82,7 +82,7 @@ class Block:
         return weighted_squares(self.compiled, np.ascontiguousarray(d, np.float64))
 
     def outer_gram(self, row_scale: FloatArray, column_scale: FloatArray) -> FloatArray:
-        """``diag(r) Z diag(c²) Zᵀ diag(r)``, N×N, for few samples: its upper triangle."""
+        """``diag(r) Z diag(c²) Zᵀ diag(r)``, N×N, for few samples: its lower half."""
         signed = self.y * row_scale
         matrix = outer_product(self.X, signed, column_scale[: self.X.shape[1]])
         if self.intercept and column_scale[-1]:

@@ -97,13 +97,22 @@ class DaskRows(Rows):
 
     def with_columns(self, features: IndexArray) -> DaskRows:
         """The same samples with some of their features only, copied where they are."""
-        rows = copy(self)
         part = partial(LocalRows.with_columns, features=features)
-        rows._shares = self._place.map(part, self._shares)
-        rows.__dict__.pop("totals", None)
-        rows.n_columns = features.size + int(self.intercept)
+        rows = self._with(self._place.map(part, self._shares), features.size + int(self.intercept))
         rows.n_nonzeros = self.n_nonzeros * rows.n_columns // self.n_columns  # about as many
         rows.shift = None if self.shift is None else self.shift[features]
+        return rows
+
+    def with_features(self, features: Any, n_columns: int) -> DaskRows:
+        """The same samples with other features, a dense array for each block."""
+        rows = self._with(self._place.map(_with_features, self._shares, features), n_columns)
+        rows.n_nonzeros, rows.shift = self.n_samples * n_columns, None
+        return rows
+
+    def _with(self, shares: list[Part], n_columns: int) -> DaskRows:
+        rows = copy(self)
+        rows.__dict__.pop("totals", None)
+        rows._shares, rows.offsets, rows.n_columns = shares, shares, n_columns
         return rows
 
     def shifted(self, shift: FloatArray) -> DaskRows:
@@ -241,6 +250,10 @@ def _scattered(rows: LocalRows, parts: Sequence[Any]) -> _Visit:
 
 def _with_multiples(rows: LocalRows, flip_multiples: _Visit) -> LocalRows:
     return rows.with_flip_multiples(flip_multiples.state)
+
+
+def _with_features(rows: LocalRows, features: _Visit) -> LocalRows:
+    return rows.with_features(features.state, 0)
 
 
 def _joined(visit: _Visit) -> FloatArray:

@@ -79,6 +79,10 @@ class Rows(ABC):
         """The same samples with some of their features, as a copy."""
 
     @abstractmethod
+    def with_features(self, features: State, n_columns: int) -> Rows:
+        """The same samples with other features, a dense array for each block."""
+
+    @abstractmethod
     def together(self) -> Block:
         """All samples as one block in memory, for solvers of other packages."""
 

@@ -123,10 +123,20 @@ class LocalRows(Rows):
 
     def with_columns(self, features: IndexArray) -> LocalRows:
         """The same samples with some of their features, as a copy."""
-        blocks = [block.changed(X=held(take_columns(block.X, features))) for block in self.blocks]
         shift = None if self.shift is None else self.shift[features]
-        total = sum(nonzeros(block.X) for block in blocks)
-        return LocalRows(blocks, self._n_threads, n_nonzeros=total, shift=shift)
+        return self._with([held(take_columns(block.X, features)) for block in self.blocks], shift)
+
+    def with_features(self, features: Any, n_columns: int) -> LocalRows:
+        """The same samples with other features, a dense array for each block."""
+        return self._with(features)
+
+    def _with(self, features: Sequence[Matrix], shift: FloatArray | None = None) -> LocalRows:
+        blocks = [block.changed(X=X) for block, X in zip(self.blocks, features, strict=True)]
+        rows = LocalRows(
+            blocks, self._n_threads, n_nonzeros=sum(map(nonzeros, features)), shift=shift
+        )
+        rows.offsets = self.offsets
+        return rows
 
     def with_flip_multiples(self, flip_multiples: Any) -> LocalRows:
         """The same samples with flip costs that are these multiples of κ."""

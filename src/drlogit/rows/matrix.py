@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg.blas import dsyrk
 
 from ._products import CompiledRows, compiled_rows, product, sparse_outer
 from .arrays import BoolArray, FloatArray, IndexArray, Matrix
@@ -141,7 +142,7 @@ def density(X: Matrix) -> float:
 
 
 def outer_product(X: Matrix, row_scale: FloatArray, column_scale: FloatArray) -> FloatArray:
-    """Upper triangle of ``diag(r) X diag(c²) Xᵀ diag(r)``; what is below it means nothing."""
+    """Lower half of ``diag(r) X diag(c²) Xᵀ diag(r)``; what is above it means nothing."""
     n_rows = X.shape[0]
     out = np.zeros((n_rows, n_rows))
     if sp.issparse(X):
@@ -153,11 +154,13 @@ def outer_product(X: Matrix, row_scale: FloatArray, column_scale: FloatArray) ->
         )
         # SciPy's product of sparse matrices takes four times as long (farm-ads).
         sparse_outer(*by_row, *by_column, out)
+        for rows in row_chunks(n_rows, n_rows):  # its upper half, without another matrix
+            out[rows, : rows.stop] = out[: rows.stop, rows].T
         return out
     step = max(64, CHUNK_BYTES // (8 * max(n_rows, 1)))
     for first in range(0, X.shape[1], step):
         part = X[:, first : first + step] * column_scale[first : first + step]
-        out += part @ part.T
+        dsyrk(1.0, part.T, 1.0, out.T, trans=1, overwrite_c=1)  # in the order of LAPACK
     out *= row_scale
     out *= row_scale[:, None]
     return out

@@ -1,0 +1,208 @@
+"""ℓ2 transport in the row space of the features, against engines that know nothing of it."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import drlogit
+from drlogit.engine import row_space
+from drlogit.fitting.solving import build_class_problem, build_problem
+
+from .test_truncated import wide_problem
+
+
+def in_columns(monkeypatch, X, y, options, **more):
+    """The result of the engine in all columns, with an N×N matrix or one of all classes."""
+    with monkeypatch.context() as patched:
+        patched.setattr(row_space, "_SHARE", 0)
+        return drlogit.solve(X, y, solver="interior-point", **options, **more)
+
+
+def agree(found, judge):
+    """Whether each bound is below the objective of the other, and both are as close as they say."""
+    assert found.info["row_space"] > 0
+    assert "row_space" not in judge.info
+    assert found.dual_objective <= judge.objective + 1e-11
+    assert judge.dual_objective <= found.objective + 1e-11
+
+
+@pytest.mark.parametrize("solver", ["auto", "interior-point"])
+@pytest.mark.parametrize("seed", range(12))
+def test_optimum_is_that_of_all_columns(seed, solver, monkeypatch):
+    X, y, options = wide_problem(seed, "l2", columns=(320, 500))
+    found = drlogit.solve(X, y, solver=solver, tol=1e-7, **options)
+    assert found.gap <= 1e-7
+    agree(found, in_columns(monkeypatch, X, y, options, tol=1e-7))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_optimum_of_several_classes(seed, monkeypatch):
+    X, y, options = wide_problem(50 + seed, "l2", n_classes=3 + seed % 3, columns=(320, 400))
+    found = drlogit.solve(X, y, tol=1e-7, **options)
+    assert found.gap <= 1e-7
+    agree(found, in_columns(monkeypatch, X, y, options, tol=1e-6))
+
+
+@pytest.mark.parametrize("seed", [3, 4, 6])
+def test_optimum_is_that_of_a_conic_solver(seed):
+    pytest.importorskip("cvxpy")
+    X, y, options = wide_problem(seed, "l2", columns=(320, 330))
+    options["kappa"] = 5.0 * options["epsilon"]
+    found = drlogit.solve(X, y, tol=1e-8, **options)
+    conic = drlogit.solve(X, y, solver="conic", **options)
+    assert found.gap <= 1e-8
+    assert found.objective == pytest.approx(conic.objective, abs=1e-6)
+
+
+def awkward(kind):
+    rng = np.random.default_rng(7)
+    X, y = rng.standard_normal((24, 400)), np.tile([0, 1], 12)
+    if kind == "repeated rows":
+        X[4:14] = X[3]
+    elif kind == "zero rows":
+        X[::3] = 0.0
+    elif kind == "low rank":
+        X = rng.standard_normal((24, 3)) @ rng.standard_normal((3, 400))
+    elif kind == "offset":
+        X += 40.0
+    elif kind == "far offset":
+        X += 1e6 * rng.random(400)
+    elif kind == "two rows":
+        X, y = X[:2], y[:2]
+    elif kind == "constant":
+        X[:] = X[0]
+    elif kind == "column of dates":
+        X[:, 0] = 1e5 + 1e3 * rng.random(24)
+    return X, y
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("kind", ["repeated rows", "zero rows", "low rank", "offset", "far offset",
+                                  "two rows", "constant", "column of dates"])  # fmt: skip
+def test_awkward_rows(kind, fit_intercept, monkeypatch):
+    X, y = awkward(kind)
+    if kind == "far offset" and not fit_intercept:
+        pytest.skip("nothing absorbs the offset")
+    options = {"epsilon": 0.05, "kappa": 0.7, "norm": "l2", "fit_intercept": fit_intercept}
+    # The entries of the N×N matrix are 1e10 there, those of the other columns 400.
+    tol = 1e-7 if kind == "column of dates" else 1e-8
+    found = drlogit.solve(X, y, tol=tol, **options)
+    assert found.gap <= tol
+    agree(found, in_columns(monkeypatch, X, y, options))
+    known = {"repeated rows": (14, 13), "zero rows": (16, 16), "low rank": (3, 3),
+             "two rows": (2, 1), "constant": (1, 1)}  # fmt: skip
+    if kind in known:
+        assert found.info["row_space"] == known[kind][fit_intercept]
+
+
+def test_a_cost_matrix_turns_the_features_first(monkeypatch):
+    X, y, options = wide_problem(4, "l2", columns=(320, 330))
+    X = X.toarray() if sp.issparse(X) else X
+    rng = np.random.default_rng(0)
+    root = rng.standard_normal((X.shape[1], X.shape[1])) / 30.0
+    options["feature_costs"] = np.eye(X.shape[1]) + root @ root.T
+    found = drlogit.solve(X, y, tol=1e-7, **options)
+    assert found.gap <= 1e-7
+    agree(found, in_columns(monkeypatch, X, y, options))
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_models_there_and_back(n_classes):
+    """Margins and the norm of a model of the row space are those of its model of the columns."""
+    X, y, options = wide_problem(21, "l2", n_classes=n_classes, columns=(320, 400))
+    options["feature_costs"][:2] = math.inf
+    options |= {"fit_intercept": True, "kappa": 1.0}
+    several = {} if n_classes == 2 else {"classes": np.arange(n_classes)}
+    build = build_problem if n_classes == 2 else build_class_problem
+    problem = build(X, y, **several, **options)
+    space = row_space.row_space(problem)
+    posed = space.posed(problem)
+    rng = np.random.default_rng(0)
+    found = rng.standard_normal((1 if n_classes == 2 else n_classes, posed.rows.n_columns))
+    model = space.model(problem.rows, found)
+    rows = problem.rows
+    there, here = (
+        row_space._scores(each.rows.blocks[0], 0, v, rows.n_samples)[1][0].value
+        for each, v in ((posed, found), (problem, model))
+    )
+    np.testing.assert_allclose(here, there, rtol=1e-9, atol=1e-9)
+    rank = space.pivots.size
+    lengths = np.linalg.norm((model / problem.costs)[:, problem.penalised], axis=1)
+    np.testing.assert_allclose(lengths, np.linalg.norm(found[:, :rank], axis=1), rtol=1e-9)
+    np.testing.assert_allclose(space.coordinates(rows, model), found, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_an_earlier_model_starts_the_fit(n_classes):
+    X, y, options = wide_problem(31, "l2", n_classes=n_classes, columns=(320, 400))
+    options |= {"epsilon": 0.05, "kappa": 1.0}
+    cold = drlogit.solve(X, y, **options)
+    again = drlogit.solve(X, y, start=cold, **options)
+    near = drlogit.solve(X, y, start=cold, **(options | {"epsilon": 0.049}))
+    assert again.n_iter < cold.n_iter
+    assert near.n_iter < cold.n_iter
+    assert max(again.gap, near.gap) <= 1e-6
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_blocks_and_dask_change_nothing(n_classes):
+    X, y, options = wide_problem(41, "l2", n_classes=n_classes, columns=(320, 400))
+    X = X.toarray() if sp.issparse(X) else X
+    options |= {"kappa": 5.0 * options["epsilon"], "sample_weight": None, "tol": 1e-8}
+    one, two = (drlogit.solve(X, y, n_jobs=n, **options) for n in (1, 2))
+    assert two.objective == pytest.approx(one.objective, abs=1e-8)
+    assert max(one.gap, two.gap) <= 1e-8
+    if n_classes == 2:
+        dask = pytest.importorskip("dask.array")
+        cut = drlogit.solve(dask.from_array(X, chunks=(17, -1)), y, **options)
+        assert cut.info["row_space"] == one.info["row_space"]
+        assert cut.objective == pytest.approx(one.objective, abs=1e-8)
+        assert cut.gap <= 1e-8
+
+
+def test_several_classes_with_dask():
+    dask = pytest.importorskip("dask.array")
+    X, y, _ = wide_problem(41, "l2", n_classes=3, columns=(320, 400))
+    X = X.toarray() if sp.issparse(X) else X
+    model = drlogit.DRLogisticRegression(epsilon=0.05, kappa=1.0, norm="l2", tol=1e-6)
+    model.fit(dask.from_array(X, chunks=(17, -1)), y)
+    assert model.result_.info["row_space"] > 0
+    assert model.result_.gap <= 1e-6
+
+
+def test_labels_that_flip_in_one_class_only():
+    """Kinks are too stiff for a factor; the truncated method takes over in the row space."""
+    X, y, _ = wide_problem(15, "l2", columns=(320, 500))
+    options = {"epsilon": 0.02, "kappa": {0: 0.1, 1: math.inf}, "norm": "l2"}
+    found = drlogit.solve(X, y, tol=1e-8, **options)
+    assert found.gap <= 1e-8
+    assert found.solver == "truncated-interior-point"
+    assert found.info["row_space"] > 0
+
+
+@pytest.mark.parametrize("kappa", [0.3, 2.0, math.inf])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_critical_radius_is_that_of_all_columns(n_classes, kappa, monkeypatch):
+    X, y, _ = wide_problem(61, "l2", n_classes=n_classes, columns=(320, 340))
+    found = drlogit.epsilon_max(X, y, kappa=kappa, norm="l2")
+    monkeypatch.setattr("drlogit.fitting.critical_radius.has_fewer_columns", lambda _: False)
+    assert found == pytest.approx(drlogit.epsilon_max(X, y, kappa=kappa, norm="l2"), rel=1e-4)
+
+
+def test_a_path_forms_the_matrix_once(monkeypatch):
+    X, y, _ = wide_problem(71, "l2", columns=(320, 400))
+    formed, own = [], row_space.dpstrf
+    monkeypatch.setattr(row_space, "dpstrf", lambda *a, **k: formed.append(1) or own(*a, **k))
+    path = drlogit.regularization_path(X, y, kappa=1.0, norm="l2", n_epsilons=4)
+    assert max(path.gaps) <= 1e-6
+    assert len(formed) == 1
+
+
+def test_data_with_many_rows_keep_their_columns():
+    rng = np.random.default_rng(0)
+    X, y = sp.random_array((900, 5000), density=0.004, rng=rng, format="csr"), np.tile([0, 1], 450)
+    found = drlogit.solve(X, y, epsilon=0.05, kappa=1.0, norm="l2", tol=1e-3)
+    assert found.solver == "truncated-interior-point"
+    assert "row_space" not in found.info
