@@ -206,3 +206,26 @@ def test_data_with_many_rows_keep_their_columns():
     found = drlogit.solve(X, y, epsilon=0.05, kappa=1.0, norm="l2", tol=1e-3)
     assert found.solver == "truncated-interior-point"
     assert "row_space" not in found.info
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_plain_logistic_regression_of_dependent_rows(n_classes, norm, monkeypatch):
+    """ε = 0: the optimum is that of a basis of the columns, whatever the norm and the costs."""
+    rng = np.random.default_rng(n_classes)
+    basis, y = rng.standard_normal((60, 4)), np.arange(60) % n_classes
+    X = basis @ rng.standard_normal((4, 500))
+    costs = np.where(np.arange(500) < 9, np.inf, 2.0)
+    options = {"epsilon": 0.0, "kappa": 1.0, "norm": norm}
+    found = drlogit.solve(X, y, feature_costs=costs, **options)
+    judge = drlogit.solve(basis, y, tol=1e-9, **options)
+    assert found.info["row_space"] == 4
+    assert found.gap <= 1e-6
+    assert found.objective == pytest.approx(judge.objective, abs=1e-6)
+
+
+def test_plain_logistic_regression_of_independent_rows_separates_them():
+    X, y, _ = wide_problem(81, "l2", columns=(4200, 4300))
+    found = drlogit.solve(X, y, epsilon=0.0, kappa=1.0)
+    assert found.gap <= 1e-6
+    assert found.objective <= 1e-6

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import drlogit
-from drlogit.engine import wide
+from drlogit.engine import row_space, wide
 from drlogit.engine.pair import LossSamples, PairSamples, Scaling
 from drlogit.problem.problem import build_problem
 
@@ -147,3 +147,13 @@ def test_matrices_beyond_the_limits_are_refused(monkeypatch):
     X, y, _ = generated(0)
     with pytest.raises(ValueError, match="forms a matrix of the smaller number"):
         drlogit.solve(X, y, epsilon=0.05, kappa=1.0, solver="interior-point")
+
+
+@pytest.mark.parametrize("shape", [(20, 60), (60, 20)])
+def test_large_matrices_without_a_radius_are_refused_too(shape, monkeypatch):
+    monkeypatch.setattr(wide, "DENSE_LIMIT", 0)
+    for module in (wide, row_space):
+        monkeypatch.setattr(module, "MATRIX_LIMIT", 10)
+    X = np.random.default_rng(0).standard_normal(shape)
+    with pytest.raises(ValueError, match="forms a matrix of the smaller number"):
+        drlogit.solve(X, np.arange(shape[0]) % 2, epsilon=0.0, kappa=1.0)

@@ -337,18 +337,18 @@ def test_a_long_fit_says_what_it_will_take(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
-    ("norm", "n_classes", "n_columns", "epsilon", "said"),
+    ("norm", "n_classes", "n_columns", "n_free", "said"),
     [
-        ("l2", 2, 400, 0.1, "12 samples, 401 columns: the interior point on 12 combinations of"),
-        ("l2", 3, 900, 0.1, "12 samples, 901 columns, 3 classes: the interior point on 12 comb"),
-        ("linf", 2, 400, 0.1, "12 samples, 401 columns: working sets of columns; the time depends"),
-        ("l1", 3, 900, 0.1, "12 samples, 901 columns, 3 classes: the truncated interior point"),
-        ("l1", 3, 4100, 0.0, "12 samples, 4101 columns, 3 classes: the interior point without a m"),
-        ("l1", 2, 400, 0.1, "12 samples, 401 columns: the interior point with a 12 × 12 matrix wi"),
+        ("l2", 2, 400, 0, "12 samples, 401 columns: the interior point on 12 combinations of"),
+        ("l2", 3, 900, 0, "12 samples, 901 columns, 3 classes: the interior point on 12 comb"),
+        ("linf", 2, 400, 0, "12 samples, 401 columns: working sets of columns; the time depends"),
+        ("l1", 3, 900, 0, "12 samples, 901 columns, 3 classes: the truncated interior point"),
+        ("l1", 3, 4100, 150, "12 samples, 4101 columns, 3 classes: the interior point without a m"),
+        ("l1", 2, 400, 0, "12 samples, 401 columns: the interior point with a 12 × 12 matrix wi"),
     ],
 )  # fmt: skip
 def test_each_method_is_named_before_a_long_fit(
-    norm, n_classes, n_columns, epsilon, said, monkeypatch
+    norm, n_classes, n_columns, n_free, said, monkeypatch
 ):
     monkeypatch.setattr(forecasts, "_multiplications_per_second", lambda: 1.0)
     monkeypatch.setattr(forecasts, "_SECONDS", 1.0)
@@ -356,7 +356,8 @@ def test_each_method_is_named_before_a_long_fit(
     X, y = np.random.default_rng(0).standard_normal((12, n_columns)), np.arange(12) % n_classes
     several = {"classes": np.arange(n_classes)} if n_classes > 2 else {}
     build = build_class_problem if several else build_problem
-    problem = build(X, y, epsilon=epsilon, kappa=1.0, norm=norm, **several)
+    costs = np.where(np.arange(n_columns) < n_free, np.inf, 1.0)
+    problem = build(X, y, epsilon=0.1, kappa=1.0, norm=norm, feature_costs=costs, **several)
     line = forecasts.forecast(problem)
     assert line.startswith(said)
     assert ("GB beside the data" in line) == (not line.endswith(("uses", "not known")))

@@ -162,9 +162,10 @@ class Scaling:
         nothing = epsilon > 0.0 and not self.kept.size
         cone = no_norm(last) if nothing else cone_of(self.problem.norm.name, self.kept, last)
         length = 300.0 + rows.n_samples / 50.0
-        if is_wide(rows) and self.kept.size:
+        alone = self.problem.epsilon > 0.0 and not self.kept.size  # the free columns
+        if is_wide(rows) and not alone:
             refuse_large(rows)
-        outer = takes_outer(rows) or (is_wide(rows) and not self.kept.size)
+        outer = takes_outer(rows) or (is_wide(rows) and alone)
         wide = WideSystem(rows, self.scale) if outer else None
         return Newton(self.scale, epsilon, cone, self.coordinates, length, wide)
 

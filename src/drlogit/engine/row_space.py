@@ -1,4 +1,4 @@
-"""ℓ2 transport with few samples and many columns: the problem in the row space of its features.
+"""ℓ2 transport (or none) with few samples and many columns: the row space of the features.
 
 With A = X diag(c) for the penalised features and γ = β/c, the problem depends on β only by Aγ and
 ‖γ‖, so that the optimal γ is in the row space of A.  The pivoted Cholesky factor ``AAᵀ = LLᵀ`` has
@@ -8,7 +8,8 @@ rows of A, the rows of ``Q = T⁻¹A`` are an orthonormal basis, and
     γ = Qᵀg,      Aγ = Lg,      ‖γ‖₂ = ‖g‖₂ .
 
 The problem in g has the features L and the same samples, labels and free columns.  Dual points are
-the same.  If there is an intercept, A is centred.
+the same.  If there is an intercept, A is centred.  At ε = 0 no feature is penalised, and the same
+basis serves any norm.
 
 Derivation: docs/algorithm.md, (19c).
 """
@@ -34,7 +35,7 @@ from ..rows.blocks import Block
 from ..rows.interface import Rows
 from ..rows.reductions import Sum
 from .truncated import truncated_interior_point
-from .wide import is_wide
+from .wide import MATRIX_LIMIT, is_wide
 
 AnyProblem: TypeAlias = Problem | ClassProblem
 
@@ -57,16 +58,25 @@ _KNOWN: WeakKeyDictionary[Rows, RowSpace] = WeakKeyDictionary()
 
 def has_fewer_columns(problem: PosedProblem) -> bool:
     """Whether the problem has fewer columns in the row space of its features."""
-    rows, free = problem.rows, int(np.count_nonzero(problem.free))
-    if problem.norm.name != "l2" or problem.domains is not None or not is_wide(rows):
+    rows, plain = problem.rows, problem.epsilon == 0.0
+    if problem.domains is not None or not is_wide(rows):
         return False
-    return rows.n_samples + free < rows.n_columns
+    few = rows.n_samples + np.count_nonzero(np.isinf(_costs(problem))) < rows.n_columns
+    return bool(few) and (plain or problem.norm.name == "l2")
+
+
+def _costs(problem: PosedProblem) -> FloatArray:
+    """The costs of moves; without an adversary any will do."""
+    if problem.epsilon > 0.0:
+        return problem.costs
+    return np.append(np.ones(problem.costs.size - 1), np.inf if problem.fit_intercept else 1.0)
 
 
 def takes_row_space(problem: PosedProblem) -> bool:
     """Whether the problem is solved in the row space of its features."""
     N, n, entries = problem.rows.n_samples, problem.rows.n_columns, problem.rows.n_nonzeros
     pays = N * (10 * N**2 + entries) <= _SHARE * (entries + _PER_COLUMN * n + _AT_ONCE)
+    pays = pays or (problem.epsilon == 0.0 and N <= MATRIX_LIMIT)  # all columns are free
     return pays and has_fewer_columns(problem)
 
 
@@ -124,11 +134,11 @@ class RowSpace:
 
 def row_space(problem: PosedProblem) -> RowSpace:
     """The row space of the problem's penalised features."""
-    rows, known = problem.rows, _KNOWN.get(problem.rows)
-    if known is not None and np.array_equal(known.costs, problem.costs):
+    rows, known, costs = problem.rows, _KNOWN.get(problem.rows), _costs(problem)
+    if known is not None and np.array_equal(known.costs, costs):
         return known
-    free, whole = problem.free, rows.together()
-    matrix = whole.outer_gram(whole.y, np.where(free, 0.0, problem.costs))
+    free, whole = np.isinf(costs), rows.together()
+    matrix = whole.outer_gram(whole.y, np.where(free, 0.0, costs))
     matrix = np.tril(matrix) + np.tril(matrix, -1).T
     error = len(matrix) * _ROUNDING * float(matrix.diagonal().max())
     centre = np.zeros(len(matrix))
@@ -146,7 +156,7 @@ def row_space(problem: PosedProblem) -> RowSpace:
         triangle, L = np.ones((1, 1)), np.zeros((len(matrix), 1))
     features, _ = rows.run(_features, rows.offsets, L, np.flatnonzero(free[: whole.X.shape[1]]))
     found = RowSpace(
-        problem.costs, centre, order[:rank].astype(np.intp) - 1, triangle,
+        costs, centre, order[:rank].astype(np.intp) - 1, triangle,
         rows.with_features(features, rank + int(np.count_nonzero(free))),
     )  # fmt: skip
     _KNOWN[rows] = found
@@ -169,7 +179,8 @@ def solve_in_row_space(
         coef, intercept = posed.split(_as_given(space.coordinates(rows, model), start.coef))
         start = replace(start, coef=coef, intercept=intercept)
     found = solver_of(posed)(posed, start=start, tol=_OF_TOL * tol, **options)
-    if found.status in (Status.STALLED, Status.MAX_ITER) and "max_iter" not in options:
+    early = found.status in (Status.STALLED, Status.MAX_ITER) and "max_iter" not in options
+    if early and problem.epsilon > 0.0:
         # Kinks may be so stiff that a factor has no digits left for the loss (κ infinite in one
         # class); products have them.
         other = truncated_interior_point(posed, tol=_OF_TOL * tol, **options)
