@@ -99,3 +99,19 @@ def test_a_poor_model_of_the_products_is_no_start(seed, monkeypatch):
     found = drlogit.solve(X, y, epsilon=20.0, kappa=kappa, norm="l1", feature_costs=costs)
     assert found.solver == "interior-point"
     assert found.gap <= 1e-6
+
+
+def test_a_limit_keeps_what_the_products_reached(monkeypatch):
+    """The interior point is stopped at its start, where its own bound is 0."""
+    monkeypatch.setattr(methods, "_MATRICES", 0.5)
+    X, y = data(400, 500, seed=2, collinear=30.0)
+    trace = []
+
+    def stop(iterate):
+        trace.append(iterate)
+        return len(trace) > 1 and iterate.n_iter < trace[-2].n_iter  # numbers begin anew
+
+    found = drlogit.solve(X, y, epsilon=0.005, kappa=1.0, norm="l1", callback=stop)
+    assert found.solver == "interior-point"
+    assert found.status is drlogit.Status.STOPPED
+    assert found.gap <= min(iterate.gap for iterate in trace) + 1e-9

@@ -134,4 +134,18 @@ def products_first(
         if solution.status in (Status.OPTIMAL, Status.STOPPED):
             break
     info = {"products": found.info["products"]} | solution.info
-    return replace(solution, n_iter=found.n_iter + solution.n_iter, info=info)
+    return replace(_better(solution, found), n_iter=found.n_iter + solution.n_iter, info=info)
+
+
+def _better(last: Solution, first: Solution) -> Solution:
+    """The last solution with the model or dual point of the first, if that is better.
+
+    The last run may have been stopped before it was as far as the first.
+    """
+    assert last.proven is not None and first.proven is not None
+    (objective, bound), (other, known) = last.proven, first.proven
+    if other < objective:
+        last = replace(last, coefficients=first.coefficients, lam=first.lam)
+    if known > bound:
+        last = replace(last, point=first.point)
+    return replace(last, proven=(min(objective, other), max(bound, known)))
