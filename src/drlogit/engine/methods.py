@@ -142,7 +142,8 @@ def _better(last: Solution, first: Solution) -> Solution:
 
     The last run may have been stopped before it was as far as the first.
     """
-    assert last.proven is not None and first.proven is not None
+    assert last.proven is not None
+    assert first.proven is not None
     (objective, bound), (other, known) = last.proven, first.proven
     if other < objective:
         last = replace(last, coefficients=first.coefficients, lam=first.lam)
