@@ -1,11 +1,17 @@
-"""Preconditioners of the truncated interior point against dense matrices."""
+"""Preconditioners and products of the truncated interior point against dense matrices."""
+
+import math
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
+import drlogit
 from drlogit.engine import truncated as method
-from drlogit.engine import truncated_samples as visits
+from drlogit.engine._classes import single_product
 from drlogit.engine.preconditioners import Blocks, Diagonal
+from drlogit.engine.truncated_samples import WideSamples, class_matrices
+from drlogit.fitting.solving import build_class_problem
 from drlogit.rows.blocks import Block
 
 from .test_truncated import truncated
@@ -44,31 +50,62 @@ def test_a_singular_matrix_has_a_factor():
     assert np.isfinite(base.solve(np.ones((2, 5)))).all()
 
 
-def sampled_grams(share, seed=0, n_samples=3000):
-    """Matrices of three classes from a share of the rows, and from all of them."""
-    rng = np.random.default_rng(seed)
-    X, y = rng.standard_normal((n_samples, 4)), np.ones(n_samples)
-    block = Block(X, y, np.full(n_samples, 1.0 / n_samples), True)
-    p, D = rng.dirichlet(np.ones(3), n_samples), rng.random((n_samples, 3)) ** 4
-    unused = [np.zeros(0)] * 7
-    state = visits.WideSamples(*unused, curved=np.stack([p, D]))
-    weights = p * (1.0 - p) + D * (1.0 - D / D.sum(axis=1, keepdims=True))
-    Z = np.column_stack([X, y])
-    exact = np.stack([(Z.T * weight) @ Z for weight in weights.T]) / n_samples
-    return visits.grams(block, (state, 0), share)[1][0].value, exact
+def curvatures(rng, N, K):
+    """Probabilities, and D with a third of the samples on a kink of two labels."""
+    p = rng.dirichlet(np.ones(K), N)
+    D = np.where(np.arange(K) == 0, 5.0, 1e-9) * np.ones((N, 1))
+    D[::3, 1] = 3.0
+    return np.stack([p, D])
 
 
-def test_matrices_of_all_rows_are_exact():
-    found, exact = sampled_grams(1.0)
-    np.testing.assert_allclose(found, exact, atol=1e-13)
+def laplacians(curved):
+    """The samples' matrices between the classes, (18), one by one."""
+    p, D = curved
+    both = [np.diag(p[i]) - np.outer(p[i], p[i]) for i in range(len(p))]
+    return np.array(
+        [L + np.diag(d) - np.outer(d, d) / d.sum() for L, d in zip(both, D, strict=True)]
+    )
 
 
-def test_matrices_of_a_sample_are_unbiased():
-    """Eigenvalues of the preconditioned matrix are near one, with about 300 rows per class."""
-    found, exact = sampled_grams(0.1)
-    for one, other in zip(found, exact, strict=True):
-        values = np.linalg.eigvals(np.linalg.solve(one, other)).real
-        assert 0.6 < values.min() < values.max() < 1.6
+@pytest.mark.parametrize("intercept", [True, False])
+def test_a_product_in_single_precision_is_that_of_the_matrix(intercept):
+    rng = np.random.default_rng(1)
+    N, n, K = 1500, 7, 4
+    X, w, curved = rng.standard_normal((N, n)), rng.uniform(0.5, 2.0, N), curvatures(rng, N, K)
+    kappa = rng.uniform(0.0, 3.0, (N, K))
+    v = 1e-30 * rng.standard_normal(K * (n + intercept) + 1)  # underflows if it is not scaled
+    found = single_product(X.astype(np.float32), intercept, w, curved, kappa, v)
+    Z = np.column_stack([X, np.ones(N)]) if intercept else X
+    B, L = v[:-1].reshape(K, -1), laplacians(curved)
+    hinges = laplacians(np.stack([np.zeros_like(curved[0]), curved[1]]))
+    scores = Z @ B.T
+    pull = np.einsum("ikl,il->ik", hinges, v[-1] * kappa)
+    image = w[:, None] * (np.einsum("ikl,il->ik", L, scores) + pull)
+    along = w @ (kappa * (np.einsum("ikl,il->ik", hinges, scores) + pull)).sum(axis=1)
+    expected = np.append((image.T @ Z).ravel(), along)
+    np.testing.assert_allclose(found, expected, atol=1e-6 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+def test_matrices_of_classes_are_those_of_their_kinks_and_a_mean(sparse):
+    rng = np.random.default_rng(2)
+    N, n, K = 400, 6, 3
+    X, curved = rng.standard_normal((N, n)), curvatures(rng, N, K)
+    w = np.full(N, 1.0 / N)
+    block = Block(sp.csr_matrix(X) if sparse else X, np.ones(N), w, True)
+    empty = np.zeros((0, 0))
+    state = WideSamples(np.zeros(N, np.intp), *[empty] * 7, curved=curved)
+    _, (matrices, weights) = class_matrices(block, state)
+    Z = np.column_stack([X, np.ones(N)])
+    p, D = curved
+    hinge = D * (1.0 - D / D.sum(axis=1, keepdims=True))
+    for k in range(K):
+        on = np.arange(N) % 3 == 0 if k < 2 else np.zeros(N, bool)
+        np.testing.assert_allclose(
+            matrices.value[k], (Z.T * (w * on * hinge[:, k])) @ Z, atol=1e-12
+        )
+        rest = p[:, k] * (1.0 - p[:, k]) + np.where(on, 0.0, hinge[:, k])
+        assert weights.value[k] == pytest.approx(w @ rest)
 
 
 def test_matrices_by_class_save_products(monkeypatch):
@@ -84,3 +121,33 @@ def test_matrices_by_class_save_products(monkeypatch):
     assert max(blocks.gap, diagonal.gap) <= 1e-6
     assert blocks.objective == pytest.approx(diagonal.objective, abs=2e-6)
     assert blocks.info["products"] < 0.6 * diagonal.info["products"]
+
+
+def many_classes(seed, N=600, n=100, K=16):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((N, n))
+    y = (X @ rng.standard_normal((n, K)) / math.sqrt(n) + rng.gumbel(size=(N, K))).argmax(axis=1)
+    y[:K] = np.arange(K)
+    return X, y
+
+
+def test_columns_beyond_single_precision_are_solved():
+    """Units from 1e-25 to 1e25; a column of 1e39 has no single precision at all."""
+    X, y = many_classes(5)
+    for ends in (25.0, 39.0):
+        units = 10.0 ** np.linspace(-25.0, ends, X.shape[1])
+        options = {"epsilon": 0.05, "kappa": 1.0, "norm": "l2", "n_jobs": 1}
+        plain = drlogit.solve(X, y, **options)
+        found = drlogit.solve(X * units, y, feature_costs=1.0 / units, **options)
+        assert found.gap <= 1e-6
+        assert found.objective == pytest.approx(plain.objective, abs=2e-6)
+
+
+def test_rows_in_a_file_are_not_copied_to_memory(tmp_path):
+    X, y = many_classes(6)
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    problem = build_class_problem(mapped, y, classes=np.unique(y), epsilon=0.05, kappa=1.0,
+                                  categories=None, bounds=None)  # fmt: skip
+    assert problem.rows.blocks[0].single is None
+    assert Block(X, np.ones(len(y)), np.ones(len(y)), True).single.dtype == np.float32

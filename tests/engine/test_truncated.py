@@ -80,6 +80,13 @@ def test_several_classes_agree_with_the_engine(seed, norm):
     assert found.gap <= 1e-6
 
 
+@pytest.mark.parametrize("seed", [6005, 6023])
+def test_rounding_in_what_all_classes_share_does_no_harm(seed):
+    """A shift of all classes has no curvature: rounding there must not become a step."""
+    X, y, options = wide_problem(seed, "l2", n_classes=3 + seed % 4, columns=(30, 90))
+    assert truncated(X, y, options).gap <= 1e-6
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_working_sets_agree_with_the_engine(seed):
     """ℓ∞ transport: the columns are few, and those left out are in the bound."""

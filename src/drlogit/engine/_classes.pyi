@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from ..rows._products import CompiledRows
-from ..rows.arrays import FloatArray
+from ..rows.arrays import FloatArray, SingleArray
 
 class ClassState(NamedTuple):
     codes: Any
@@ -36,5 +36,13 @@ def certify_classes(
 ) -> tuple[FloatArray, FloatArray]: ...
 def curvature_product(
     rows: CompiledRows, curved: FloatArray, kappa: FloatArray, coef: FloatArray
+) -> FloatArray: ...
+def single_product(
+    X: SingleArray,
+    intercept: bool,
+    weights: FloatArray,
+    curved: FloatArray,
+    kappa: FloatArray,
+    coef: FloatArray,
 ) -> FloatArray: ...
 def curvature_gram(rows: CompiledRows, curved: FloatArray) -> FloatArray: ...

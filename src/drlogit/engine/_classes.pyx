@@ -26,6 +26,7 @@ from collections import namedtuple
 
 import numpy as np
 from libc.math cimport INFINITY, exp, log
+from scipy.linalg.cython_blas cimport sgemm
 from drlogit.rows._products cimport CompiledRows
 from drlogit.rows._shapes cimport fit
 from . cimport _sums
@@ -36,6 +37,9 @@ from .settings import SETTINGS
 cdef double FAR = 1e300             # the slack of a label that a sample cannot get
 cdef double KEPT = SETTINGS.kept, SECOND = SETTINGS.second_order, EMPTIED = SETTINGS.emptied
 cdef double PASSING = SETTINGS.blocking
+
+# Rows of a panel in single precision (256 to 16384 take the same time).
+cdef Py_ssize_t SINGLE_PANEL = 1024
 
 cdef enum:
     SCORES, SLACKS, SHARES, TABLES      # of a state's ``now`` and ``step``
@@ -255,33 +259,80 @@ def curvature_product(CompiledRows rows, const double[:, :, ::1] curved, const d
     fit(coef.shape[0] == K * m + 1, "coefficients")
     found = np.empty(K * m + 1)
     cdef double[::1] out = found
-    cdef const double* p
-    cdef const double* D
-    cdef const double* kap
     cdef double* v
-    cdef double w, mean, centre, total, lam = coef[K * m], side = 0.0, pull
+    cdef double w, lam = coef[K * m], side = 0.0
     rows = rows.borrow()
     with nogil:
         for block in range((n + b - 1) // b):
             lo, hi = block * b, min(block * b + b, n)
             rows.scores(lo, hi, &coef[0], K, &ds[0, 0])
             for i in range(lo, hi):
-                w, p, D = rows.w[i], &curved[0, i, 0], &curved[1, i, 0]
-                v, kap = &ds[i - lo, 0], &kappa[i, 0]
-                mean, centre, total = 0.0, 0.0, 0.0
+                w, v = rows.w[i], &ds[i - lo, 0]
+                side += w * bend(K, &curved[0, i, 0], &curved[1, i, 0], &kappa[i, 0], lam, v)
                 for k in range(K):
-                    mean += p[k] * v[k]
-                    total += D[k]
-                    centre += D[k] * (v[k] + kap[k] * lam)
-                centre /= total
-                for k in range(K):
-                    pull = w * D[k] * (v[k] + kap[k] * lam - centre)
-                    columns[k, i - lo] = w * p[k] * (v[k] - mean) + pull
-                    side += kap[k] * pull
+                    columns[k, i - lo] = w * v[k]
             rows.adjoint(lo, hi, &columns[0, 0], K, &adjoint[0, 0])
         gather(K, m, adjoint, 0, side, &out[0])
     rows.free()
     return found
+
+
+def single_product(const float[:, ::1] X, bint intercept, const double[::1] weights,
+                   const double[:, :, ::1] curved, const double[:, ::1] kappa,
+                   const double[::1] coef):
+    """That product with the rows in single precision, which takes little more than half the time.
+    """
+    cdef Py_ssize_t block, i, k, lo, hi, n = X.shape[0], K = curved.shape[2], b = SINGLE_PANEL
+    cdef int m = <int>X.shape[1], labels = <int>K, rows
+    cdef float unit = 1.0, nothing = 0.0
+    fit(curved.shape[0] == 2 and curved.shape[1] == n and weights.shape[0] == n
+        and kappa.shape[0] == n and kappa.shape[1] == K, "curvatures, weights and kappa")
+    fit(coef.shape[0] == K * (m + intercept) + 1, "coefficients")
+    # Steps are short in the end: with a largest entry of one, nothing underflows.
+    size = max(np.abs(coef).max(), 1e-300)
+    unscaled = np.asarray(coef) / size
+    matrix = unscaled[:K * (m + intercept)].reshape(K, m + intercept)
+    cdef float[:, ::1] B = np.ascontiguousarray(matrix[:, :m], np.float32)
+    cdef double[::1] start = np.ascontiguousarray(matrix[:, m] if intercept else np.zeros(K))
+    cdef float[:, ::1] ds = np.empty((b, K), np.float32), adjoint = np.zeros((K, m), np.float32)
+    cdef double[::1] v = np.empty(K), total = np.zeros(K)
+    cdef double lam = unscaled[K * (m + intercept)], side = 0.0
+    with nogil:
+        for block in range((n + b - 1) // b):
+            lo, hi = block * b, min(block * b + b, n)
+            rows = <int>(hi - lo)
+            sgemm("T", "N", &labels, &rows, &m, &unit, <float*>&B[0, 0], &m, <float*>&X[lo, 0], &m,
+                  &nothing, &ds[0, 0], &labels)
+            for i in range(lo, hi):
+                for k in range(K):
+                    v[k] = ds[i - lo, k] + start[k]
+                side += weights[i] * bend(K, &curved[0, i, 0], &curved[1, i, 0], &kappa[i, 0], lam,
+                                          &v[0])
+                for k in range(K):
+                    v[k] *= weights[i]
+                    total[k] += v[k]
+                    ds[i - lo, k] = <float>v[k]
+            sgemm("N", "T", &m, &labels, &rows, &unit, <float*>&X[lo, 0], &m, &ds[0, 0], &labels,
+                  &unit, &adjoint[0, 0], &m)
+    found = np.column_stack([adjoint, total]) if intercept else np.asarray(adjoint, np.float64)
+    return size * np.append(found, side)
+
+
+cdef inline double bend(Py_ssize_t K, const double* p, const double* D, const double* kappa,
+                        double lam, double* v) noexcept nogil:
+    """A sample's Laplacian (18) times a change of scores, in place; λ's entry of the product."""
+    cdef Py_ssize_t k
+    cdef double mean = 0.0, centre = 0.0, total = 0.0, side = 0.0, pull
+    for k in range(K):
+        mean += p[k] * v[k]
+        total += D[k]
+        centre += D[k] * (v[k] + kappa[k] * lam)
+    centre /= total
+    for k in range(K):
+        pull = D[k] * (v[k] + kappa[k] * lam - centre)
+        v[k] = p[k] * (v[k] - mean) + pull
+        side += kappa[k] * pull
+    return side
 
 
 def curvature_gram(CompiledRows rows, const double[:, :, ::1] curved):

@@ -50,6 +50,9 @@ _GAIN, _RESIDUAL, _GAPS, _FALLEN = 0.1, 0.3, 2.0, 0.7
 _SMALL = 0.5
 _MOST_STEPS = 300
 
+#: Directions that curve less, beside the preconditioner, do so by rounding: no step is right.
+_LEAST_CURVATURE = 1e-13
+
 #: Passing boundaries may cost this share of the complementarity.
 _PRICE = 0.03
 
@@ -59,10 +62,13 @@ _MIXES = (1.0, 0.5, 0.2, 0.07, 0.02)
 #: Accuracy of the free columns' equations and the largest number of steps: iterates, dual points.
 _ROUGHLY, _EXACTLY = (1e-9, 3), (1e-16, 12)
 
-#: Several classes have a preconditioner with a matrix for each class, from so many rows per column,
-#: if these matrices have no more entries and cost no more than so many products.  They are formed
-#: again when conjugate gradients have taken as long since.
-_ROWS_PER_COLUMN, _MOST_ENTRIES, _MOST_PRODUCTS = 2, 20_000_000, 40.0
+#: Several classes have a preconditioner with a matrix for each class, if these matrices have no
+#: more entries, and their factors cost no more than so many products with flips, and without.
+#: Generated data, (600, 700) with ten classes, at a cost of 68: with flips 2 to 6 times as fast as
+#: the diagonal alone, without 6 times as slow; (400, 700) with twenty, at 102: .3 to 7 times as
+#: fast with flips.  They are formed again when conjugate gradients have taken as many products as
+#: that costs.
+_MOST_ENTRIES, _MOST_PRODUCTS, _MOST_PRODUCTS_NO_FLIPS = 20_000_000, 100.0, 10.0
 
 #: What an iteration takes besides its conjugate gradients, in products, and the progress that a run
 #: with limited patience is credited with at first.
@@ -116,13 +122,16 @@ class _Run:
         spread = np.where(self.one.spread > 0.0, self.one.spread, 1.0)
         self.scale = np.where(problem.penalised, problem.costs, 1.0 / spread)
         self.flips, self.products = bool(problem.flips), 0
-        n, N = self.rows.n_columns, self.rows.n_samples
-        used = min(N, _ROWS_PER_COLUMN * n)
-        # The cost of the preconditioner's matrices, in products with the samples' matrix.
-        self.matrix_cost = n * n * (used + n / 3) / (4.0 * max(self.rows.n_nonzeros, 1))
-        small = self.C * n * n <= _MOST_ENTRIES and self.matrix_cost <= _MOST_PRODUCTS
-        self.sampled_share = used / N if self.C > 1 and small else 0.0
-        self.grams, self.products_before = np.zeros(0), 0
+        n, N, stored = self.rows.n_columns, self.rows.n_samples, max(self.rows.n_nonzeros, 1)
+        # What matrices for the classes cost, in products: their factors, and about all else.
+        factors = n**3 / (12.0 * stored)
+        most = _MOST_PRODUCTS if self.flips else _MOST_PRODUCTS_NO_FLIPS
+        small = self.C * n * n <= _MOST_ENTRIES and factors <= most
+        self.by_class, self.gram = self.C > 1 and small, np.zeros((0, 0))
+        self.cost = factors + n * n * N / (4.0 * stored * self.C)
+        # With ℓ1 transport the matrix may be nearly singular, as far as single precision can tell.
+        self.single = problem.norm.name == "l2"
+        self.blocks, self.products_before = cast(Blocks | None, None), 0
 
     def _after(self, function: BlockFunction, state: State, *arguments: object) -> State:
         """The state after a visit that reduces nothing."""
@@ -163,7 +172,7 @@ class _Run:
             if status is not Status.MAX_ITER or not math.isfinite(gap):
                 break
             comp = cone.complementarity + self.flips * float(hinges)
-            low = self.flips and (self.sampled_share > 0.0 or gap <= _FALLEN * before)
+            low = self.flips and (self.by_class or gap <= _FALLEN * before)
             least = (_OF_GAP_LOW if low else _OF_GAP) * min(gap, 1.0)
             aim = max((_CENTRE if length > 0.5 else _CENTRE_SHORT) * comp, least)
             mu = aim / (2.0 * K)
@@ -235,19 +244,22 @@ class _Run:
     def _preconditioner(self, state: State, cone: TruncatedCone) -> Preconditioner:
         """The preconditioner of the samples' matrix and the cone's diagonal."""
         kept, scale = self.kept, self.scale
-        if not self.sampled_share:
+        if not self.by_class:
             _, (diagonal,) = self.rows.run(visits.diagonal, state, self.C)
             diagonal = diagonal * scale**2
             diagonal[:, kept] += cone.diagonal()
             return Diagonal(diagonal, kept)
-        if not self.grams.size or self.products - self.products_before >= self.matrix_cost:
-            pair = self.rows.pair(state, self.rows.offsets)
-            _, (self.grams,) = self.rows.run(visits.grams, pair, self.sampled_share)
-            self.grams *= scale[:, None] * scale
-            self.products_before = self.products
-        matrices = self.grams.copy()
+        if self.blocks is not None and self.products - self.products_before < self.cost:
+            return self.blocks
+        self.products_before = self.products
+        if not self.gram.size:
+            self.gram = self.rows.run(visits.mean_gram, None)[1][0]
+        _, (matrices, weights) = self.rows.run(visits.class_matrices, state)
+        matrices += weights[:, None, None] * self.gram
+        matrices *= scale[:, None] * scale
         matrices[:, kept, kept] += cone.diagonal()
-        return Blocks(matrices, kept)
+        self.blocks = Blocks(matrices, kept)
+        return self.blocks
 
     # --- steps -----------------------------------------------------------------------------------
 
@@ -270,13 +282,15 @@ class _Run:
         inverse, gained, owed = 1.0 / max(rho, 1e-300), 0.0, math.inf
         for k in range(_MOST_STEPS):
             flat = np.append((scale * p).ravel(), plam)
-            _, (image,) = self.rows.run(visits.curvature, state, flat)
+            _, (image,) = self.rows.run(visits.curvature, state, flat, self.single)
             self.products += 1
             own, own_lam = cone.product(p[:, kept], plam)
             o, olam = image[:-1].reshape(p.shape) * scale, float(image[-1]) + own_lam
+            if self.C > 1:  # what all classes have in common has no curvature, but for rounding
+                o -= o.mean(axis=0)
             o[:, kept] += own
             bent = float((p * o).sum() + plam * olam)
-            if not bent > 0.0:
+            if not bent > _LEAST_CURVATURE * rho:
                 break
             alpha = rho / bent
             x += alpha * p
@@ -308,6 +322,7 @@ class _Run:
             p += z
             plam = zlam + (after / rho) * plam
             rho = after
+        self.single = self.single and k + 1 < _MOST_STEPS
         return (x, xlam), (smooth, smooth_lam), gained
 
     def _step(

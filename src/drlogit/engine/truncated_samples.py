@@ -25,8 +25,7 @@ from ..rows.blocks import Block
 from ..rows.interface import State
 from ..rows.matrix import held
 from ..rows.reductions import Sum
-from ..starts.sample import places
-from ._classes import curvature_product
+from ._classes import curvature_product, single_product
 from ._truncated import mixed_entropies, pair_product, softmax, worst_labels
 from .class_system import class_weights
 
@@ -39,6 +38,10 @@ KEPT = 0.1
 
 #: ... and the share of the way to a boundary that a step goes.
 _SHORT_OF = 0.95
+
+#: The curvature of a hinge between labels from which a sample is on a kink; that of the loss is at
+#: most a quarter.
+_KINK = 0.03
 
 _EMPTY = np.zeros((0, 0))
 
@@ -192,40 +195,41 @@ def diagonal(block: Block, state: WideSamples, rows: int) -> tuple[None, tuple[S
     return None, (Sum(np.stack([block.squared_columns(weight) for weight in weights])),)
 
 
-def grams(block: Block, state: tuple[WideSamples, int], share: float) -> tuple[None, tuple[Sum]]:
-    """The matrix of the samples for each class alone, from about this share of the rows.
+def mean_gram(block: Block, _: None) -> tuple[None, tuple[Sum]]:
+    """The Gram matrix of the rows, by their weights."""
+    return None, (Sum(block.gram(block.weights)),)
 
-    Rows are drawn with chances in proportion to their weights in the matrix of the class.
+
+def class_matrices(block: Block, state: WideSamples) -> tuple[None, tuple[Sum, Sum]]:
+    """The samples' matrix for each class alone, in two parts.
+
+    Samples on a kink are few and curve much: the first part is their matrix for each class,
+    (classes, columns, columns).  The second part is the sum of the other weights of each class,
+    for the mean matrix of all rows.
     """
-    samples, offset = state
-    draws = places(offset + np.arange(block.y.size))
+    p, D = state.curved
+    share = D / np.maximum(row_sums(D), 1e-300)[:, None]
+    hinge, smooth = D * (1.0 - share), p * (1.0 - p)
+    kink = hinge > _KINK
     found = []
-    for weight in class_weights(block, samples.curved):
-        chance = _chances(weight, share * weight.size)
-        drawn = np.flatnonzero(draws < chance)
-        X = held(block.X[drawn])
-        d = weight[drawn] / chance[drawn]
-        found.append(Block(X, block.y[drawn], d, block.intercept).gram(d))
-    return None, (Sum(np.stack(found)),)
+    for own, weights in zip(kink.T, hinge.T, strict=True):
+        at = np.flatnonzero(own)
+        d = block.weights[at] * weights[at]
+        found.append(Block(held(block.X[at]), block.y[at], d, block.intercept).gram(d))
+    return None, (Sum(np.stack(found)), Sum(block.weights @ (smooth + np.where(kink, 0.0, hinge))))
 
 
-def _chances(weights: FloatArray, count: float) -> FloatArray:
-    """``min(1, r w)`` with a sum of about ``count``, for some r."""
-    if count >= weights.size:
-        return np.ones(weights.size)
-    chances = weights * (count / max(weights.sum(), 1e-300))
-    for _ in range(3):
-        certain = chances >= 1.0
-        left = count - np.count_nonzero(certain)
-        if left <= 0:
-            break
-        chances *= left / max(chances[~certain].sum(), 1e-300)
-    return np.asarray(np.minimum(chances, 1.0))
+def curvature(
+    block: Block, state: WideSamples, v: FloatArray, single: bool
+) -> tuple[WideSamples, tuple[Sum]]:
+    """The samples' matrix times (B, λ), flat; in single precision if that is asked for.
 
-
-def curvature(block: Block, state: WideSamples, v: FloatArray) -> tuple[WideSamples, tuple[Sum]]:
-    """The samples' matrix times (B, λ), flat."""
+    Conjugate gradients solve to a tenth or so, and what a step misses is in the next gradient.
+    """
     several = state.a.shape[1] > 2 or v.size > block.n_columns + 1
+    if single and several and block.single is not None:
+        given = (block.single, block.intercept, block.weights, state.curved, state.kappa)
+        return state, (Sum(single_product(*given, v)),)
     product = curvature_product if several else pair_product
     return state, (Sum(product(block.compiled, state.curved, state.kappa, v)),)
 

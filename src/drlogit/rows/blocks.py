@@ -19,8 +19,8 @@ from ._products import (
     weighted_gram,
     weighted_squares,
 )
-from .arrays import FloatArray, Matrix
-from .matrix import compiled, outer_product, row_chunks, row_range, shifted
+from .arrays import FloatArray, Matrix, SingleArray, is_mapped
+from .matrix import ShiftedArray, compiled, outer_product, row_chunks, row_range, shifted
 
 
 class Totals(NamedTuple):
@@ -95,6 +95,22 @@ class Block:
         """The samples in the form of the compiled loops."""
         return compiled(self.X, self.y, self.weights, self.intercept)
 
+    @cached_property
+    def single(self) -> SingleArray | None:
+        """The features in single precision, if they are a dense array in memory, else None.
+
+        None as well if the units of the columns differ so much that coefficients of some would be
+        rounded to zero beside those of others.
+        """
+        stored = self.X.array if isinstance(self.X, ShiftedArray) else self.X
+        if not isinstance(stored, np.ndarray) or is_mapped(stored):
+            return None
+        with np.errstate(over="ignore"):
+            found = np.ascontiguousarray(self.X, np.float32)
+        sizes = np.maximum(found.max(axis=0, initial=0.0), -found.min(axis=0, initial=0.0))
+        sizes = sizes[sizes > 0.0]
+        return found if sizes.max(initial=0.0) <= 1e12 and sizes.min(initial=1.0) >= 1e-12 else None
+
     def changed(self, **others: Any) -> Block:
         """A copy with some attributes replaced."""
         block = copy(self)
@@ -139,7 +155,11 @@ class Block:
 
     def __getstate__(self) -> dict[str, Any]:
         # Without caches: they double the size and are quickly recomputed.
-        own = {name: value for name, value in self.__dict__.items() if name != "compiled"}
+        own = {
+            name: value
+            for name, value in self.__dict__.items()
+            if name not in ("compiled", "single")
+        }
         return own | {"kept": {}}
 
 
