@@ -1,4 +1,4 @@
-"""Samples of the truncated interior point: loops in which NumPy would take longer than the products.
+"""Samples of the truncated interior point: loops that would take NumPy longer than the products.
 
 Arrays are (samples, K): two classes have the scores 0 and -u.  K is small, so that NumPy's
 reductions over the classes are slow.
