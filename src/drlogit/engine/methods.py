@@ -37,9 +37,12 @@ _DENSE, _SPARSE, _SAMPLE = 6.0, 22.0, 1000.0
 #: summed in order, unlike the products of BLAS).
 _PAIR = 4.0
 
-#: A matrix is expensive if it costs so many products, with flips and without.  Products may cost as
-#: much as so many matrices before the interior point takes over.
-_EXPENSIVE, _EXPENSIVE_WITHOUT, _MATRICES = 40.0, 20.0, 5.0
+#: A matrix is expensive if it costs so many products, with flips and without.
+_EXPENSIVE, _EXPENSIVE_WITHOUT = 40.0, 20.0
+
+#: Products may cost as much as so many matrices before the interior point takes over; fewer where
+#: rows are few and labels can flip, since nearly all samples are at a kink then.
+_MATRICES, _MATRICES_AT_KINKS = 5.0, 2.0
 
 #: Gap up to which the interior point opens near the model of the products, in nats: a constant
 #: model has .7.
@@ -78,9 +81,10 @@ def special_method(problem: Problem | ClassProblem) -> Method | None:
         return None
     if wide and (norm == "l2" or rows.n_samples > _FEW_SAMPLES):
         return truncated_interior_point
-    if not expensive or (takes_outer(rows) and problem.flips):
-        return None  # nearly all samples of such rows are at a kink, which takes too many products
-    return partial(products_first, patience=_MATRICES * matrix_cost(rows))
+    if not expensive:
+        return None
+    matrices = _MATRICES_AT_KINKS if takes_outer(rows) and problem.flips else _MATRICES
+    return partial(products_first, patience=matrices * matrix_cost(rows))
 
 
 def is_expensive(problem: Problem) -> bool:
