@@ -6,7 +6,8 @@ dozens where the data are well conditioned, thousands where they are not.  Where
 affordable, it runs first as long as it keeps the pace of a few matrices; the interior point goes on
 from its model.  Working sets (ℓ∞ transport) need a matrix of few columns only.
 
-Derivation: docs/algorithm.md, section 9.
+Derivation: docs/algorithm.md, section 9; ``benchmarks/README.md``, "Products or matrices", says
+where the numbers were measured.
 """
 
 from __future__ import annotations
