@@ -56,10 +56,12 @@ def test_where_products_are_slow_the_interior_point_goes_on(norm, monkeypatch):
     assert found.n_iter > judge.n_iter / 2
 
 
-def test_products_go_on_from_an_earlier_result_only_if_that_is_not_optimal():
-    X, y = data(600, 900, seed=3)
+@pytest.mark.parametrize("shape", [(600, 900), (1500, 4100)])
+def test_products_return_an_earlier_result_that_is_optimal(shape):
+    X, y = data(*shape, seed=3)
     first = drlogit.solve(X, y, epsilon=0.05, kappa=1.0, norm="l2")
     again = drlogit.solve(X, y, epsilon=0.05, kappa=1.0, norm="l2", start=first)
+    assert first.solver == "truncated-interior-point"
     assert first.n_iter > 0 == again.n_iter
     assert again.gap <= 1e-6
 
@@ -84,6 +86,15 @@ def test_paths_of_wide_data_begin_at_a_bound_without_matrices(norm):
     assert exact * (1.0 - 1e-4) <= path.epsilon_max <= min(2.5 * exact, 0.5)
     assert path.epsilon_max != exact
     assert not path.coefs[0].any()
+
+
+@pytest.mark.parametrize("most", [5, 12])
+def test_max_iter_limits_the_iterations_of_both_methods(most, monkeypatch):
+    monkeypatch.setattr(methods, "_MATRICES", 0.5)
+    X, y = data(400, 500, seed=2, collinear=30.0)
+    found = drlogit.solve(X, y, epsilon=0.005, kappa=1.0, norm="l1", max_iter=most)
+    assert found.n_iter <= most
+    assert found.status is drlogit.Status.MAX_ITER
 
 
 @pytest.mark.parametrize("seed", [5, 7, 9])

@@ -167,11 +167,16 @@ def _trace(block: Block, curved: FloatArray) -> FloatArray:
 
 def class_weights(block: Block, curved: FloatArray) -> FloatArray:
     """Weights of the samples in the matrix of each class alone, (classes, samples)."""
+    smooth, hinge = class_curvatures(curved)
+    return np.ascontiguousarray((block.weights[:, None] * (smooth + hinge)).T)
+
+
+def class_curvatures(curved: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The diagonals of the samples' Laplacians, (samples, classes): of the loss, of the hinges."""
     p, D = curved
     total = (D @ np.ones(D.shape[1]))[:, None]
     share = np.divide(D, total, out=np.zeros_like(D), where=total > 0.0)
-    weights = p * (1.0 - p) + D * (1.0 - share)
-    return np.ascontiguousarray((block.weights[:, None] * weights).T)
+    return p * (1.0 - p), D * (1.0 - share)
 
 
 def _diagonal(block: Block, curved: Curved, along: FloatArray) -> tuple[None, tuple[Sum, Sum]]:

@@ -22,8 +22,7 @@ from ..problem.classes import ClassProblem
 from ..problem.problem import Problem
 from ..problem.result import Monitor, Result, Solution, Status
 from ..rows.interface import Rows
-from ..starts.start import Start, dual_point_of
-from .front import accepted_start
+from ..starts.start import Start
 from .large import pays
 from .pair import interior_point
 from .truncated import CONES, truncated_interior_point
@@ -119,31 +118,30 @@ def products_first(
     tol: float,
     monitor: Monitor,
     max_iter: int = 200,
-    start: Result | Start | None = None,
+    start: Result | None = None,
     patience: float,
 ) -> Solution:
     """The truncated interior point for so many products, then the interior point from its model."""
-    if isinstance(start, Result):
-        accepted = accepted_start(problem, start, dual_point_of, tol, monitor)
-        if accepted is not None:
-            return accepted
-    found = truncated_interior_point(
-        problem, tol=tol, monitor=monitor, max_iter=max_iter, patience=patience
+    best = truncated_interior_point(
+        problem, tol=tol, monitor=monitor, max_iter=max_iter, start=start, patience=patience
     )
-    if found.status is not Status.STALLED or found.proven is None or found.lam is None:
-        return found
-    gap = found.proven[0] - found.proven[1]
-    starts = [Start(found.coefficients, found.lam, gap)] if gap <= _NEAR else []
-    for start in (*starts, None):  # a poor start may be the reason of a failure: try without it
-        solution = interior_point(problem, tol=tol, monitor=monitor, max_iter=max_iter, start=start)
-        if solution.status in (Status.OPTIMAL, Status.STOPPED):
+    if best.status is not Status.STALLED or best.proven is None or best.lam is None:
+        return best
+    gap, n_iter, products = best.proven[0] - best.proven[1], best.n_iter, best.info["products"]
+    near = [Start(best.coefficients, best.lam, gap)] if gap <= _NEAR else []
+    for known in (*near, None):  # a poor start may be the reason of a failure: try without it
+        found = interior_point(
+            problem, tol=tol, monitor=monitor, max_iter=max(1, max_iter - n_iter), start=known
+        )
+        n_iter += found.n_iter
+        best = _better(found, best)
+        if found.status in (Status.OPTIMAL, Status.STOPPED) or n_iter >= max_iter:
             break
-    info = {"products": found.info["products"]} | solution.info
-    return replace(_better(solution, found), n_iter=found.n_iter + solution.n_iter, info=info)
+    return replace(best, n_iter=n_iter, info=best.info | {"products": products})
 
 
 def _better(last: Solution, first: Solution) -> Solution:
-    """The last solution with the model or dual point of the first, if that is better.
+    """The last solution, with the model or the dual point of the first where that is better.
 
     The last run may have been stopped before it was as far as the first.
     """

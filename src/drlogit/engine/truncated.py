@@ -23,8 +23,9 @@ from ..problem.problem import Problem
 from ..problem.result import Monitor, Result, Solution, Status
 from ..rows.arrays import FloatArray
 from ..rows.interface import BlockFunction, State
+from ..starts.start import dual_point_of
 from . import truncated_samples as visits
-from .front import distinct_samples
+from .front import accepted_start, distinct_samples
 from .preconditioners import Blocks, Diagonal, Preconditioner
 from .truncated_cones import BoxCone, Flow, RoundCone, TruncatedCone
 
@@ -91,12 +92,17 @@ def truncated_interior_point(
 ) -> Solution:
     """Solve the problem to a certified gap of ``tol``.
 
-    ``start`` is ignored: the method opens with the same point whatever was solved before.  The run
-    ends as stalled where it falls behind a pace of ``patience`` products for all digits of ``tol``.
+    With two classes, a ``start`` that its own dual point proves optimal is returned.  Any other is
+    ignored: the method opens with the same point whatever was solved before.  The run ends as
+    stalled where it falls behind a pace of ``patience`` products for all digits of ``tol``.
     """
     with np.errstate(all="ignore"):
         if isinstance(problem, ClassProblem):
             return _Run(problem, monitor).solve(tol, max_iter, patience)
+        if start is not None:
+            accepted = accepted_start(problem, start, dual_point_of, tol, monitor)
+            if accepted is not None:
+                return accepted
         problem, of_all = distinct_samples(problem)
         found = _Run(problem, monitor).solve(tol, max_iter, patience)
         return replace(found, point=of_all(found.point))

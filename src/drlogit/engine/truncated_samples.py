@@ -27,7 +27,7 @@ from ..rows.matrix import held
 from ..rows.reductions import Sum
 from ._classes import curvature_product, single_product
 from ._truncated import mixed_entropies, pair_product, softmax, worst_labels
-from .class_system import class_weights
+from .class_system import class_curvatures, class_weights
 
 #: Step lengths, at which samples that would be passed book their complementarity.
 LENGTHS = np.array([0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4,
@@ -207,9 +207,7 @@ def class_matrices(block: Block, state: WideSamples) -> tuple[None, tuple[Sum, S
     (classes, columns, columns).  The second part is the sum of the other weights of each class,
     for the mean matrix of all rows.
     """
-    p, D = state.curved
-    share = D / np.maximum(row_sums(D), 1e-300)[:, None]
-    hinge, smooth = D * (1.0 - share), p * (1.0 - p)
+    smooth, hinge = class_curvatures(state.curved)
     kink = hinge > _KINK
     found = []
     for own, weights in zip(kink.T, hinge.T, strict=True):

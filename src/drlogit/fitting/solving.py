@@ -126,7 +126,7 @@ def solve(
         returned, and the status says so.
     start : Result, optional
         An earlier result to start from; samples, radius, costs and norm may differ.  The truncated
-        interior point ignores it.
+        interior point uses it only if it is optimal already.
     callback : callable, optional
         Called with an :class:`~drlogit.problem.result.Iterate` per iteration; True stops the run.
     verbose : int
