@@ -31,14 +31,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from threadpoolctl import threadpool_limits
 
-import drlogit
 from benchmarks.judge import plain_objective_and_gap
+from benchmarks.stated import StatedBall
+from benchmarks.stated import search as stated_search
 
 SEED = 20_261_117
 TABLES = (
-    "breast-cancer", "tic-tac-toe", "kr-vs-kp", "vote", "car", "lymph", "balance-scale", "credit-g",
-    "heart-c", "hepatitis", "colic", "vehicle", "segment", "cmc", "spect", "splice",
-)  # fmt: skip
+    *("breast-cancer", "tic-tac-toe", "kr-vs-kp", "vote", "car", "lymph", "balance-scale"),
+    *("credit-g", "heart-c", "hepatitis", "colic", "vehicle", "segment", "cmc", "spect", "splice"),
+)
 SEARCHED = ("breast-cancer", "credit-g", "heart-c", "hepatitis", "colic", "vote")
 SETS = {
     **{f"a{k}a": 123 for k in range(1, 10)},
@@ -75,7 +76,7 @@ def small(repeats: int) -> Iterator[tuple[str, float, float]]:
     for n, p in ((40, 3), (120, 7), (350, 12), (800, 25), (2200, 18), (6000, 50)):
         X, y = synthetic(n, p, SEED + n)
         for epsilon, kappa in ((0.01, 1.0), (0.05, 2.0), (0.1, np.inf)):
-            clf = drlogit.DRLogisticRegression(epsilon=epsilon, kappa=kappa)
+            clf = StatedBall(epsilon, kappa).classifier()
             times = best_times(
                 {"ours": lambda: clf.fit(X, y), "plain": lambda: LogisticRegression().fit(X, y)},  # noqa: B023
                 3 * repeats,
@@ -107,10 +108,8 @@ def tables(repeats: int) -> Iterator[tuple[str, float, float]]:
         frame, y = table(name)
         plain = pipeline(frame, LogisticRegression(max_iter=1000))
         for epsilon, kappa in ((0.03, 3.0), (0.15, np.inf)):
-            clf = drlogit.DRLogisticRegression(
-                epsilon=epsilon, kappa=kappa, feature_costs="std", missing="median",
-                categorical_features="from_dtype",
-            )  # fmt: skip
+            ball = StatedBall(epsilon, kappa, feature_costs="std")
+            clf = ball.classifier(missing="median", categorical_features="from_dtype")
             times = best_times(
                 {"ours": lambda: clf.fit(frame, y), "plain": lambda: plain.fit(frame, y)},  # noqa: B023
                 repeats,
@@ -123,7 +122,7 @@ def search(repeats: int) -> Iterator[tuple[str, float, float]]:
     for name in SEARCHED:
         frame, y = table(name)
         plain = pipeline(frame, LogisticRegressionCV(max_iter=1000))
-        clf = drlogit.DRLogisticRegressionCV(
+        clf = stated_search(
             feature_costs="std", missing="median", categorical_features="from_dtype"
         )
         times = best_times(
@@ -136,18 +135,19 @@ def search(repeats: int) -> Iterator[tuple[str, float, float]]:
 
 FIRST = """
 import time, numpy as np, scipy.sparse as sp, pandas as pd
-from drlogit import DRLogisticRegression
+from benchmarks.stated import StatedBall
 rng = np.random.default_rng(1)
 X = rng.standard_normal((300, 8)); y = X[:, 0] + rng.standard_normal(300) > 0
 if {kind!r} == "sparse": X = sp.random_array((300, 40), density=.1, rng=1, format="csr")
-options = dict(epsilon=.05, kappa=2.)
+options = {{}}
 if {kind!r} == "table":
     X = pd.DataFrame(X[:, :2]).assign(c=rng.choice(list("abcd"), 300))
     X.columns = ["a", "b", "c"]
     options["categorical_features"] = "from_dtype"
+clf = StatedBall(.05, 2.).classifier(**options)
 times = []
 for _ in range(3):
-    start = time.perf_counter(); DRLogisticRegression(**options).fit(X, y)
+    start = time.perf_counter(); clf.fit(X, y)
     times.append(time.perf_counter() - start)
 print(1e3 * (times[0] - min(times[1:])))
 """
@@ -176,13 +176,12 @@ def dense(repeats: int) -> Iterator[tuple[str, float, float]]:
             .values()
         )  # fmt: skip
         for kappa in (1.0, np.inf):
-            limit = drlogit.epsilon_max(X, y, kappa=kappa)
+            limit = StatedBall(kappa=kappa).epsilon_max(X, y)
             for share in (0.01, 0.2, 0.7, 0.95, 0.99):
-                results = []
+                ball, results = StatedBall(share * limit, kappa), []
 
                 def job() -> None:
-                    found = drlogit.solve(X, y, epsilon=share * limit, kappa=kappa, n_jobs=1)  # noqa: B023
-                    results.append(found)  # noqa: B023
+                    results.append(ball.solve(X, y, n_jobs=1))  # noqa: B023
 
                 ours = min(best_times({"ours": job}, max(1, repeats - 1)).values())
                 yield f"({n},{p}) {share} eps_max kappa={kappa}", ours / plain, results[-1].gap
@@ -194,17 +193,15 @@ def paths(repeats: int) -> Iterator[tuple[str, float, float]]:
     for name in ("a9a", "phishing"):
         cases[name] = svmlight(name)
     for name, (X, y) in cases.items():
-        limit = drlogit.epsilon_max(X, y, kappa=1.0)
+        limit = StatedBall(kappa=1.0).epsilon_max(X, y)
         radii = limit * np.geomspace(0.9, 1e-3, 30)
         gaps = []
 
         def run(warm: bool) -> None:
             start = None
             for epsilon in radii:  # noqa: B023
-                start = drlogit.solve(
-                    X, y, epsilon=float(epsilon), kappa=1.0, n_jobs=1,  # noqa: B023
-                    start=start if warm else None,
-                )  # fmt: skip
+                ball = StatedBall(float(epsilon), kappa=1.0)
+                start = ball.solve(X, y, n_jobs=1, start=start if warm else None)  # noqa: B023
                 gaps.append(start.gap)  # noqa: B023
 
         times = best_times({"warm": lambda: run(True), "cold": lambda: run(False)}, 1)
@@ -256,7 +253,7 @@ def sets(repeats: int) -> Iterator[tuple[str, float, float]]:
         results = []
 
         def job() -> None:
-            results.append(drlogit.solve(X, y, epsilon=0.1, kappa=1.0, n_jobs=1))  # noqa: B023
+            results.append(StatedBall(0.1, kappa=1.0).solve(X, y, n_jobs=1))  # noqa: B023
 
         exact = plain_fits(X, y)
         default = partial(LogisticRegression(max_iter=10_000).fit, X, y)

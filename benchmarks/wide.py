@@ -23,6 +23,7 @@ import resource
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,9 +34,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import normalize
 from threadpoolctl import threadpool_limits
 
-import drlogit
-
 from .paper.datasets import load
+from .stated import StatedBall
 
 
 class Case(NamedTuple):
@@ -153,11 +153,9 @@ def lines(case: Case, max_time: float) -> Iterator[str]:
     X, y = case.data()
     plain, _ = best_of(lambda: LogisticRegression(tol=1e-6, max_iter=10_000).fit(X, y))
     for norm, epsilon, kappa, tol in case.fits:
-        seconds, found = best_of(
-            lambda norm=norm, epsilon=epsilon, kappa=kappa, tol=tol: drlogit.solve(
-                X, y, epsilon=epsilon, kappa=kappa, norm=norm, tol=tol, n_jobs=1, max_time=max_time
-            )
-        )
+        ball = StatedBall(epsilon, kappa, norm)
+        fit = partial(ball.solve, X, y, tol=tol, n_jobs=1, max_time=max_time)
+        seconds, found = best_of(fit)
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         yield (
             f"| {case.name} | {norm}, ε = {epsilon:g}, κ = {kappa:g} | {found.solver} | {tol:.0e} |"
