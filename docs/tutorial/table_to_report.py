@@ -7,7 +7,7 @@ them, say in plain words what may be wrong with the table, and look at three que
 it get? What can we promise about new patients? Does the promise hold in other hospitals?
 
 The table comes with drlogit (UCI heart disease, Janosi, Steinbrunn, Pfisterer and Detrano 1988,
-CC BY 4.0). On the command line: ``drlogit datasets export heart-disease heart.csv``.
+CC BY 4.0). On the command line: ``drlogit demo --write .``.
 """
 
 # %%

@@ -54,15 +54,15 @@ def test_demo_in_words(capsys):
 
 
 def test_debug_shows_the_traceback():
-    with pytest.raises(ValueError, match="a plot must be"):
-        cli.main(["path", "data.csv", "--plot", "path.bmp", "--debug"])
+    with pytest.raises(ValueError, match="a web page"):
+        cli.main(["audit", "m.json", "data.csv", "-o", "page.pdf", "--debug"])
 
 
 @pytest.mark.parametrize(
     "command",
     ["", "nonsense", "demo --tolerate x", "fit", "fit a.csv --norm l3", "fit a.csv --solver magic",
-     "fit a.csv --epsilon much", "fit a.csv --delimiter ab", "path a.csv --epsilons 1,x",
-     "datasets eat"],
+     "fit a.csv --epsilon much", "fit a.csv --delimiter ab", "audit m.json a.csv --epsilons 1,x",
+     "datasets"],
 )  # fmt: skip
 def test_usage_errors(command, capsys):
     with pytest.raises(SystemExit) as stop:

@@ -13,7 +13,6 @@ import pytest
 
 from drlogit import DRLogisticRegression, cli, load_model, save_model
 from drlogit.estimators.tables.frames import MISSING_MARKS
-from drlogit.estimators.tables.text_columns import numbers_in_text
 
 pytestmark = pytest.mark.slow
 
@@ -57,8 +56,6 @@ def test_text_is_a_category_and_said_once(folder, capsys):
     assert found["n_features"] == 4
     model = load_model("model.json")
     assert model.encoding_.names[1:4] == ["job=clerk", "job=cook", "job=none"]
-    worst = run("evaluate model.json table.csv", capsys)[1]["worst_case"]["log_loss"]
-    assert worst == pytest.approx(model.worst_case_loss_[0], abs=1e-9)
 
 
 def test_codes_that_look_like_numbers_keep_their_spelling(folder, capsys):
@@ -90,25 +87,6 @@ def test_gaps(folder, capsys, file):
     filled = HOLES.age.fillna(age.fill)
     assert model.feature_costs_[0] == pytest.approx(1.0 / filled.std(ddof=0))
     assert (model.bounds_[0][0], model.bounds_[1][0]) == (0.0, 120.0)
-
-
-def test_text_that_is_numbers_is_named_and_read(folder, capsys):
-    table = FRAME.assign(
-        code=[f"${1000 * v:,.2f}" for v in FRAME.age],
-        age=FRAME.age.astype(int).astype(str).where(FRAME.index % 5 > 0, "unknown"),
-    )
-    table.to_csv("t.csv", index=False)
-    assert "name it in --numbers" in run("fit t.csv --target income", capsys)[2]
-    read = "--numbers code,age --missing median --standardize"
-    _, _, err = run(f"fit t.csv --target income {read} -o m.json", capsys)
-    assert "12 texts of column 'age' are not numbers" in err
-    model = load_model("m.json")
-    served = table.assign(
-        code=numbers_in_text(table.code), age=pd.to_numeric(table.age, errors="coerce")
-    )
-    expected = model.predict_proba(served[[*model.feature_names_in_]])
-    found = np.array(run("predict m.json t.csv", capsys)[1]["probabilities"])
-    assert np.allclose(found, expected, rtol=0.0, atol=1e-12)
 
 
 # --- real tables, into which gaps, spelt in many ways, and new levels are put ---------------

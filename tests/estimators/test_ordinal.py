@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 
 import numpy as np
@@ -12,7 +11,6 @@ import pytest
 from scipy.optimize import linprog
 
 import drlogit
-from drlogit.cli import main
 from drlogit.problem.domains import distances, least_move
 
 LEVELS = ["low", "mid", "high", "top"]
@@ -91,23 +89,6 @@ def test_files_and_proofs(tmp_path):
     # A level that training did not show stays as it is.
     X.loc[0, "grade"] = "unheard of"
     assert drlogit.worst_case_loss(again, X, y, **own) != loss
-
-
-def test_the_command_line(tmp_path, capsys):
-    X, y = table()
-    X.assign(y=y).to_csv(tmp_path / "data.csv", index=False)
-    given = [str(tmp_path / "data.csv"), "--ordinal", "grade=low<mid<high<top", "--standardize"]
-    ball = ["--epsilon", "0.05", "--kappa", "2", "-o", str(tmp_path / "m.json")]
-    assert main(["fit", *given, *ball, "--proof", str(tmp_path / "p.npz")]) == 0
-    found = json.loads((tmp_path / "m.json").read_text())
-    assert found["categories"][0] == {"columns": [0, 1, 2, 3], "places": [0, 1, 2, 3]}
-    assert found["fits"][0]["objective"] == pytest.approx(
-        fitted(X, y, ordinal={"grade": LEVELS}).worst_case_loss_, abs=2e-6
-    )
-    proof = ["--proof", str(tmp_path / "p.npz")]
-    assert main(["verify", str(tmp_path / "m.json"), given[0], *proof]) == 0
-    assert main(["audit", str(tmp_path / "m.json"), given[0]]) == 0
-    capsys.readouterr()
 
 
 @pytest.mark.filterwarnings("ignore:DRLogisticRegressionCV chose")

@@ -421,11 +421,6 @@ def test_time_limits_on_the_command_line(table, monkeypatch, capsys):
     assert cli.main("fit data.csv --max-time 0.001 -o model.json".split()) == cli.NOT_CONVERGED
     assert "stopped at max_time" in capsys.readouterr().err
     assert (table / "model.json").exists()
-    assert (
-        cli.main("path data.csv --max-time 0.001 --epsilons 0.3,0.2,0.1".split())
-        == cli.NOT_CONVERGED
-    )
-    assert "1 of 3 radii" in capsys.readouterr().err
     assert cli.main("fit data.csv --max-time -3".split()) == cli.BAD_INPUT
 
 

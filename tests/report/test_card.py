@@ -7,7 +7,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 import drlogit
-from drlogit import cli
 
 TABLE = drlogit.datasets.load_heart_disease()
 TABLE = TABLE[TABLE["hospital"] == "cleveland"].drop(columns="hospital")
@@ -111,15 +110,3 @@ def test_scores_that_separate_the_classes_have_no_slope():
     Z = np.linspace(-1, 1, 40)[:, None]
     card = drlogit.audit(((np.array([3.0]), 0.0)), Z, Z[:, 0] > 0, epsilons=[0.1]).to_card()
     assert cells(card, "calibration slope")[1] == "–"
-
-
-def test_the_command_line_writes_a_card(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    drlogit.save_model(MODEL, "model.json")
-    TABLE[200:].to_csv("kept.csv", index=False)
-    command = ["audit", "model.json", "kept.csv", "--target", "disease", "--unseen", "--card"]
-    assert cli.main([*command, "card.md"]) == cli.DONE
-    assert "Written: card.md" in capsys.readouterr().out
-    assert "# model.json" in (tmp_path / "card.md").read_text("utf-8")
-    assert cli.main([*command, "kept.csv"]) == cli.BAD_INPUT
-    assert "--card kept.csv would overwrite" in capsys.readouterr().err

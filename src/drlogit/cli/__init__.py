@@ -41,15 +41,10 @@ COMMANDS = {
     "demo": "fit a model in one hospital and use it in three others (bundled data)",
     "fit": "fit a robust model to a file and write it as JSON",
     "predict": "predict labels and probabilities",
-    "evaluate": "measure a model on labelled rows, as they are and in the worst case",
-    "guarantee": "state limits of loss and error for new data, from held-out rows",
     "threshold": "choose the threshold with the best guarantee for new data",
-    "tune": "choose epsilon and kappa by cross-validation",
-    "path": "fit a model for a range of radii",
     "audit": "show how large loss and error of models can get",
     "shift": "measure how far new data have moved, and what that does to a model",
     "verify": "check the bounds of a model against its data and its proof",
-    "datasets": "list the bundled data, or write them to a file",
 }
 
 

@@ -101,7 +101,6 @@ def read_asked(
         served=True,
         named_by="a feature of the model",
         categorical=tuple(str(column.name) for column in columns if column.levels is not None),
-        numbers=tuple(str(column.name) for column in columns if column.decimal is not None),
     )
     samples = read_samples(arguments.data, wanted)
     found = samples.X.shape[1]

@@ -7,7 +7,6 @@ you have any.
 
     drlogit audit model.json test.csv
     drlogit audit robust.json tuned.json test.csv --unseen --groups sex -o report.html
-    drlogit audit model.json test.csv --unseen --card card.md
     drlogit audit model.json test.csv --epsilons 0,0.05,0.1 --kappa inf --against none --json
 """
 
@@ -25,10 +24,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ..estimators.training_data import matrix_of
 from ..files.model_file import read_model
-from ..files.writing import write_text
 from ..report.audits import audit
-from ..report.shift_page import shift_section
-from ..robustness.shifts import shift
 from . import options
 from .asking import (
     ModelAndSamples,
@@ -50,17 +46,14 @@ def add_options(parser: ArgumentParser) -> None:
     add("OTHERS", "other models of the same features", nargs="*")
     add(*options.DATA)
     add("-o --output FILE", "web page to write (.html)")
-    add("--card FILE", "model card to write (.md): performance, tolerances, guarantee, and the "
-        "TRIPOD+AI checklist")  # fmt: skip
     add = options.group(parser, "audit")
     add("--against", "compare with a plain logistic regression fitted to these rows (which favours "
         "it), or with nothing", choices=("lr", "none"), default="lr")  # fmt: skip
     add("--unseen", "the models have not seen these rows: begin with limits for new data, and fit "
         "nothing to the rows")  # fmt: skip
     add("--groups COLUMN", "report each value of this column separately, on the page")
-    add("--new FILE", "new rows with labels: report how far they have moved from these")
     add(*options.COSTS, type=options.amounts)
-    add("--threshold SHARE", "with --costs or --card: probability from which on the positive class "
+    add("--threshold SHARE", "with --costs: probability from which on the positive class "
         "is decided", type=float, default=0.5)  # fmt: skip
     add("--epsilons E,E", "radii (default: chosen, with the models')", type=options.numbers)
     add("--kappa COST", "(default: the first model's)", type=options.by_label)
@@ -84,26 +77,14 @@ def run(arguments: Namespace, console: Console) -> int:
         holdout=(X, asked.labels) if arguments.unseen else None,
         metric=costs_by_pair(arguments.costs, asked.classes), threshold=arguments.threshold,
     )  # fmt: skip
-    moved = None
-    if arguments.new is not None:
-        new = read_asked(Namespace(**{**vars(arguments), "data": arguments.new}), console)
-        kappa = asked.kappa(arguments.kappa)
-        moved = shift(asked.model, X, asked.labels, new.samples.X, new.labels, kappa=kappa)
     if arguments.output is not None:
         source = Path(asked.samples.source).name
         subtitle = f"{', '.join(models)}, on {report.n_samples:,} samples of {source}"
-        page = report.to_html(subtitle=subtitle)
-        if moved is not None:
-            page = page.replace("</main>", f"{shift_section(moved)}\n</main>", 1)
-        write_text(arguments.output, page)
-    if arguments.card is not None:
-        report.to_card(arguments.card, threshold=arguments.threshold)
+        report.to_html(arguments.output, subtitle=subtitle)
     files = [arguments.model, *arguments.others]
     record = {"files": files, "data": asked.samples.source, **report.to_dict()}
-    record |= {} if moved is None else {"shift": moved.to_dict()}
-    told = "" if moved is None else f"\n\nNew samples, {Path(arguments.new).name}\n{moved}"
-    written = "\n".join(explain_written(arguments.output, arguments.card))
-    console.answer(record, lambda: f"{report}{told}\n{written}".rstrip())
+    written = "\n".join(explain_written(arguments.output))
+    console.answer(record, lambda: f"{report}\n{written}".rstrip())
     return DONE
 
 

@@ -6,6 +6,7 @@ one with ten times the penalty, the tuned one mixed with coin flips, and a robus
 
     drlogit demo
     drlogit demo -o demo.html
+    drlogit demo --write tables
     drlogit demo --tolerate labels=0.02,cholesterol=20,categories=0.05
 """
 
@@ -23,7 +24,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import StandardScaler
 
-from ..datasets.bundled import load_heart_disease
+from ..datasets.bundled import load_heart_disease, write_hospitals
 from ..estimators.classifier import DRLogisticRegression
 from ..estimators.tolerances import allowances, tolerances
 from ..estimators.training_data import matrix_of
@@ -53,12 +54,17 @@ def add_options(parser: ArgumentParser) -> None:
     """Add the options."""
     add = options.group(parser)
     add("-o --output FILE", "web page to write: the robust model and the tuned one (.html)")
+    add("--write DIR", "folder to write the four tables to, as CSV")
     add("--tolerate labels=0.05,A=0.1", "what may be wrong, as in drlogit fit",
         type=options.amounts, default=_TOLERATED)  # fmt: skip
 
 
 def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
+    if arguments.write is not None:
+        written = write_hospitals(arguments.write)
+        console.answer({"files": written}, f"Written: {', '.join(written)}")
+        return DONE
     parts = {
         name: (rows.drop(columns=["hospital", "disease"]), rows["disease"].to_numpy())
         for name, rows in load_heart_disease().groupby("hospital")
@@ -218,8 +224,7 @@ little better; in the worst place the robust one is. On other tables the models 
 worst place is much better on some of them, and no better where shifts are mild.
 
 {"The same with files:" if page is None else f"Interactive page: {page}"}
-  drlogit datasets export heart-cleveland cleveland.csv
-  drlogit datasets export heart-long-beach long-beach.csv
+  drlogit demo --write .
   drlogit fit cleveland.csv --missing median --holdout 0.34 --holdout-out kept.csv \
 -o model.json --tolerate {tolerated}
   drlogit shift model.json kept.csv long-beach.csv"""

@@ -8,7 +8,7 @@ categories. More than two classes become one softmax model.
     drlogit fit table.csv --tolerate labels=0.02,age=2 --holdout 0.2 --holdout-out new.csv
     zcat table.csv.gz | drlogit fit - --decimal , --encoding latin1 -o model.json
     drlogit fit table.csv --target income --standardize --missing median --bounds age=0..120
-    drlogit fit train.libsvm.bz2 --epsilon auto --kappa inf -o model.json
+    drlogit fit train.libsvm.bz2 --epsilon 0.01 --kappa inf -o model.json
     drlogit fit data.parquet --drop id,name --immovable age --weights w -o model.json
     drlogit fit data.csv --epsilon 0.1 -o model.json --proof proof.npz
 """

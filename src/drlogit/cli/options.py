@@ -19,7 +19,7 @@ from ..problem.norms import NORMS
 Add = Callable[..., None]
 
 MODEL = ("MODEL", "model file, as drlogit fit writes it")
-DATA = ("DATA", "data file: CSV, svmlight (libsvm), Parquet or NPZ; text files may end in .gz, "
+DATA = ("DATA", "data file: CSV, svmlight (libsvm) or Parquet; text files may end in .gz, "
         ".bz2 or .xz; - is standard input")  # fmt: skip
 COSTS = (
     "--costs A:B=1,B:A=5",
@@ -113,10 +113,6 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
     add = group(parser, "tables (text columns are categories)")
     add("--categorical A,B", "treat these columns of numbers as categories (CSV, Parquet)",
         type=names, default=())  # fmt: skip
-    add("--ordinal A=low<mid<high", "order of the levels of columns: a change by k levels costs k "
-        "times as much", type=_ordinal)  # fmt: skip
-    add("--numbers A,B", "read the text of these columns as numbers, such as $1,234.50 or 12 %%; "
-        "other text counts as missing", type=names, default=())  # fmt: skip
     add("--missing", "replacement for missing numbers; error refuses them; missing text is a "
         "category of its own", choices=FILLS, default="error")  # fmt: skip
     add("--bounds A=0..9,B=0..1", "range of each column, also as 0.. or ..9; data: as observed",
@@ -126,10 +122,10 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
 def add_sample_options(parser: argparse.ArgumentParser, target: str = "that of the model") -> Add:
     """How to read samples; a model that is asked about them knows its features."""
     add = group(parser, "data (columns by name, or by number from 0; -1 is the last)")
-    add("--target COLUMN", f"column with the labels (default: {target}); NPZ: array")
-    add("--weights COLUMN", "column with the sample weights; NPZ: array")
+    add("--target COLUMN", f"column with the labels (default: {target})")
+    add("--weights COLUMN", "column with the sample weights")
     add("--kappa-column COLUMN", "column with the cost of flipping each label, in place of "
-        "--kappa; NPZ: array")  # fmt: skip
+        "--kappa")  # fmt: skip
     add("--format", "format of the file (default: from name or contents)", choices=FORMATS)
     add("--header", "CSV: whether the first line names the columns (default: detected)",
         action=argparse.BooleanOptionalAction)  # fmt: skip
@@ -148,8 +144,8 @@ def add_model_options(parser: argparse.ArgumentParser, **defaults: float) -> Add
     """Which model is meant, for every command that fits one; ε and κ if they have a default."""
     add = group(parser, "model")
     if "epsilon" in defaults:
-        add("--epsilon RADIUS", "how far the rows may move on average, >= 0; auto: as far as "
-            "sampling error", type=_radius, default=defaults["epsilon"])  # fmt: skip
+        add("--epsilon RADIUS", "how far the rows may move on average, >= 0", type=float,
+            default=defaults["epsilon"])  # fmt: skip
     if "kappa" in defaults:
         add("--kappa COST", "cost of flipping a label, > 0; inf if labels are correct; at most a "
             "share epsilon/kappa of the labels can be flipped; by label: good=5,bad=inf",
@@ -162,9 +158,6 @@ def add_solver_options(parser: argparse.ArgumentParser) -> None:
     """Options of the fit itself."""
     add = group(parser, "fit")
     add("--no-intercept", "fit no intercept")
-    add("--label-noise RATE", "share of each class that is known to be recorded as another class, "
-        "or by label: good=0.2; predictions are then about the true labels",
-        type=by_label)  # fmt: skip
     add("--immovable A,B", "these features cannot move, and their coefficients are not penalised",
         type=names, default=())  # fmt: skip
     add("--feature-costs A=2,B=inf", "cost of moving a feature by one unit; features that are not "
@@ -228,20 +221,11 @@ def _bounds(text: str) -> Any:
     return found
 
 
-def _ordinal(text: str) -> dict[str, list[str]]:
-    """``grade=low<mid<high,size=S<M`` as levels by name."""
-    return {name: levels.split("<") for name, levels in _pairs(text)}
-
-
 def _pairs(text: str) -> list[tuple[str, str]]:
     pairs = [part.rpartition("=") for part in names(text)]
     if not all(name and equals for name, equals, _ in pairs):
         raise ValueError
     return [(name, value) for name, _, value in pairs]
-
-
-def _radius(text: str) -> float | str:
-    return "auto" if text == "auto" else float(text)
 
 
 def _character(text: str) -> str:
@@ -261,6 +245,4 @@ def _encoding(text: str) -> str:
 by_label.__name__ = "number, or list of label=number"
 numbers.__name__ = "list of numbers"
 amounts.__name__ = "list of name=number"
-_ordinal.__name__ = "list of name=level<level<..."
 _bounds.__name__ = "list of name=low..high, or data"
-_radius.__name__ = "number or auto"

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import io
 import os
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from ..problem.result import Result, Status
-from ..rows.whole_files import write_bytes
 
 #: Options and arguments that name files to write, and files to read.
 _OUTPUTS = {
-    "output": "-o", "proof": "--proof", "plot": "--plot", "file": "FILE",
-    "holdout_out": "--holdout-out", "card": "--card",
-}  # fmt: skip
+    "output": "-o",
+    "proof": "--proof",
+    "holdout_out": "--holdout-out",
+}
 _INPUTS = ("data", "model", "others", "new")
 
 
@@ -41,40 +39,9 @@ def check_outputs(arguments: argparse.Namespace) -> None:
         if place in taken:
             raise ValueError(f"{option} {path} would overwrite {taken[place]}: name another file")
         taken[place] = f"the file of {option}"
-    if given.get("plot") is not None:
-        _check_plot(given["plot"])
-    page = given.get("output") if arguments.command in ("audit", "demo", "shift") else None
+    page = given.get("output") if arguments.command in ("audit", "demo") else None
     if page is not None and Path(page).suffix.lower() not in (".html", ".htm", ""):
         raise ValueError(f"-o {page} must be a web page: name a file that ends in .html")
-
-
-def _check_plot(path: str) -> None:
-    suffix = Path(path).suffix.lower()
-    if suffix not in (".png", ".pdf", ".svg"):
-        raise ValueError(f"{path}: a plot must be .png, .pdf or .svg, got {suffix or 'no suffix'}")
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise ImportError(
-            'plots need matplotlib, which is not installed: pip install "drlogit[plot]"'
-        ) from error
-    matplotlib.use("agg")
-
-
-def save_plot(figure: Any, path: str) -> None:
-    """Write a picture, whole or not at all."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format=Path(path).suffix[1:].lower(), dpi=150)
-    write_bytes(path, buffer.getvalue())
-
-
-def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Lines of a table whose columns stand to the right."""
-    widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
-    return "\n".join(
-        "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in [columns, *rows]
-    )
 
 
 def explain_fit(result: Result) -> list[str]:

@@ -6,21 +6,17 @@ need no labels; without them the loss is estimated.
 
     drlogit shift model.json old.csv new.csv
     drlogit shift model.json old.csv new.csv --unlabelled
-    drlogit shift model.json old.csv new.csv -o shift.html --json
+    drlogit shift model.json old.csv new.csv --json
 """
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from pathlib import Path
 
-from ..files.writing import write_text
-from ..report.shift_page import shift_page
 from ..robustness.shifts import shift
 from . import options
 from .asking import read_asked
 from .console import DONE, Console
-from .outputs import explain_written
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -29,7 +25,6 @@ def add_options(parser: ArgumentParser) -> None:
     add(*options.MODEL)
     add("DATA", "reference rows with labels, preferably not those of the fit")
     add("NEW", "new rows")
-    add("-o --output FILE", "web page to write (.html)")
     add = options.add_ball_options(parser, "shift")
     add("--unlabelled", "the new rows have no labels, or ignore them")
     options.add_sample_options(parser)
@@ -50,14 +45,9 @@ def run(arguments: Namespace, console: Console) -> int:
         None if arguments.unlabelled else new.labels, epsilon=arguments.epsilon,
         kappa=asked.kappa(arguments.kappa),
     )  # fmt: skip
-    if arguments.output is not None:
-        old, late = (Path(each.samples.source).name for each in (asked, new))
-        page = shift_page(found, subtitle=f"{arguments.model}: from {old} to {late}")
-        write_text(arguments.output, page)
     record = {
         "model": arguments.model, "reference": asked.samples.source, "new": new.samples.source,
         **found.to_dict(),
     }  # fmt: skip
-    written = explain_written(arguments.output)
-    console.answer(record, lambda: "\n".join([str(found), *written]))
+    console.answer(record, lambda: str(found))
     return DONE

@@ -21,9 +21,6 @@ from ..files.reading import read_samples
 from ..files.values import keyed_by_label
 from .console import Console
 
-#: Fewer rows than this are in some order by accident.
-_FEW_ROWS = 20
-
 
 @dataclass(frozen=True, eq=False)
 class Training:
@@ -58,7 +55,7 @@ class Training:
         if not is_frame(X):
             return None
         given = enumerate(zip(self.samples.names, columns_of(X), strict=True))
-        return [j for j, (name, c) in given if name not in self.samples.numbers and c.holds_levels]
+        return [j for j, (name, c) in given if c.holds_levels]
 
     def fit(self, estimator: Any) -> Any:
         """The estimator, fitted."""
@@ -105,11 +102,8 @@ def parameters(arguments: argparse.Namespace, training: Training) -> dict[str, A
         "missing": arguments.missing,
         # What tells rows apart is gone, or was asked for.
         "categorical_features": training.categorical,
-        "ordinal": training.positions(arguments.ordinal, "--ordinal"),
-        "numbers": [training.samples.names.index(n) for n in training.samples.numbers] or None,
         "bounds": training.positions(arguments.bounds, "--bounds"),
         "class_weight": "balanced" if arguments.balanced else None,
-        "label_noise": training.by_label(arguments.label_noise),
         "solver": arguments.solver,
         "tol": arguments.tol,
         "max_iter": arguments.max_iter,
@@ -193,7 +187,7 @@ def _without_identifiers(
     """
     if not is_frame(samples.X):
         return samples
-    asked, kept = {*arguments.categorical, *(arguments.features or ()), *samples.numbers}, []
+    asked, kept = {*arguments.categorical, *(arguments.features or ())}, []
     for column in columns_of(samples.X):
         if column.name in asked or not column.holds_levels:
             kept.append(column.name)
@@ -238,35 +232,3 @@ def _describe(training: Training, console: Console) -> None:
     ]
     if levels:
         console.note(f"categories: {listed(levels, 12)}")
-
-
-def remark_on_order(training: Training, console: Console) -> None:
-    """Say so where rows are in the order of a column, for folds that are cut in that order."""
-    samples = training.samples
-    columns = {str(samples.target): training.labels}
-    if is_frame(samples.X):
-        columns |= {str(c.name): np.asarray(c.values) for c in columns_of(samples.X)}
-    ordered = [repr(name)[:60] for name, values in columns.items() if _in_order(values)]
-    if ordered:
-        console.note(
-            f"the rows of {samples.source} are sorted by {listed(ordered, 3)}, and folds follow "
-            "the order of the rows, so models are scored on values that they have hardly seen. "
-            "This is right if new data will have new values. Otherwise draw the folds at random "
-            "with --shuffle"
-        )
-
-
-def _in_order(values: NDArray[Any]) -> bool:
-    """Whether a column rises or falls throughout, or has each of its values in one stretch."""
-    import pandas as pd
-
-    codes, found = pd.factorize(values, sort=False)
-    ends = np.append(np.flatnonzero(np.diff(codes)) + 1, codes.size)
-    if len(found) < 2 or codes.min() < 0 or codes.size < _FEW_ROWS:
-        return False
-    if len(found) <= codes.size // 2:  # several rows in each stretch, but for an accident
-        return len(ends) == len(found) and bool(np.diff(ends, prepend=0).min() >= 3)
-    if values.dtype.kind not in "iuf":
-        return False
-    steps = np.diff(values)
-    return bool((steps >= 0).all() or (steps <= 0).all())

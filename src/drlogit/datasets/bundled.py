@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
-
-def _breast_cancer() -> Any:
-    from sklearn.datasets import load_breast_cancer
-
-    data = load_breast_cancer(as_frame=True)
-    return data.frame.drop(columns="target").assign(
-        diagnosis=data.target_names[data.target.to_numpy()]
-    )
+from ..rows.whole_files import write_bytes
 
 
 def load_heart_disease() -> Any:
@@ -40,33 +34,13 @@ def load_heart_disease() -> Any:
         return pd.read_csv(file)
 
 
-def _hospital(name: str) -> Callable[[], Any]:
-    def load() -> Any:
-        table = load_heart_disease()
-        own = table[table["hospital"] == name]
-        return own.drop(columns="hospital").reset_index(drop=True)
-
-    return load
-
-
-#: What each one is, and how to get it as a data frame whose last column is the target.
-BUNDLED: dict[str, tuple[str, Callable[[], Any]]] = {
-    "heart-disease": ("Heart disease in four hospitals (UCI, CC BY 4.0).", load_heart_disease),
-    **{
-        f"heart-{name}": (f"Its patients in {place}.", _hospital(name))
-        for name, place in (
-            ("cleveland", "Cleveland"),
-            ("budapest", "Budapest"),
-            ("switzerland", "Zurich and Basel"),
-            ("long-beach", "Long Beach"),
-        )
-    },
-    "breast-cancer": ("Tumours, malignant or benign; comes with scikit-learn.", _breast_cancer),
-}
-
-
-def load_bundled(name: str) -> Any:
-    """A table by name, as a data frame whose last column is the target."""
-    if name not in BUNDLED:
-        raise ValueError(f"no data set is named {name!r}: there is {', '.join(BUNDLED)}")
-    return BUNDLED[name][1]()
+def write_hospitals(folder: str | os.PathLike[str]) -> list[str]:
+    """Write the table of each hospital as CSV, without the column that names it; the paths."""
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for hospital, rows in load_heart_disease().groupby("hospital"):
+        paths.append(str(place / f"{hospital}.csv"))
+        text = rows.drop(columns="hospital").to_csv(index=False, lineterminator="\n")
+        write_bytes(paths[-1], text.encode())
+    return paths

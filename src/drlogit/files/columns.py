@@ -30,8 +30,7 @@ class Wanted:
     ``n_features`` is the width that a model expects, or that of a svmlight file whose last columns
     are empty.  With ``with_labels=False`` the target is only named so that it is not used as a
     feature.  ``categorical`` columns are always text; if the rows are ``served`` to a model, no
-    other column is.  The texts of ``numbers`` hold numbers ($1,234.50).  Texts among
-    ``missing_marks`` are missing.
+    other column is.  Texts among ``missing_marks`` are missing.
     """
 
     with_labels: bool = True
@@ -50,7 +49,6 @@ class Wanted:
     zero_based: bool | None = None
     served: bool = False
     categorical: tuple[str, ...] = ()
-    numbers: tuple[str, ...] = ()
     missing_marks: tuple[str, ...] = MISSING_MARKS
 
     @classmethod
@@ -62,7 +60,7 @@ class Wanted:
 
 @dataclass(frozen=True, eq=False)
 class FileSamples:
-    """What was in a file; ``X`` is a data frame or a matrix, the text of ``numbers`` holds numbers.
+    """What was in a file; ``X`` is a data frame or a matrix.
 
     Features without names go by numbers, the first of which is ``first_number``.
     """
@@ -74,7 +72,6 @@ class FileSamples:
     target: str | None
     source: str
     first_number: int = 0
-    numbers: tuple[str, ...] = ()
     kappa: FloatArray | None = None  # what it costs to flip each label
 
     @property
@@ -113,7 +110,6 @@ class Roles(NamedTuple):
     weights: int | None
     kappa: int | None
     texts: set[int]
-    numbers: set[int]
 
     @property
     def every(self) -> list[int]:
@@ -159,8 +155,7 @@ class Header:
                 "dropped"
             )
         texts = {self.find(name, "--categorical") for name in wanted.categorical}
-        numbers = {self.find(name, "--numbers") for name in wanted.numbers}
-        roles = Roles(features, target, weights, kappa, texts, numbers)
+        roles = Roles(features, target, weights, kappa, texts)
         (taken, times), *_ = Counter(roles.every).most_common(1)
         if times > 1:
             raise ValueError(

@@ -17,12 +17,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any, TextIO
 
-FORMATS = ("csv", "npz", "parquet", "svmlight")
+FORMATS = ("csv", "parquet", "svmlight")
 
 _SUFFIXES = {
     ".csv": "csv",
     ".tsv": "csv",
-    ".npz": "npz",
     ".parquet": "parquet",
     ".pq": "parquet",
     ".libsvm": "svmlight",
@@ -36,7 +35,7 @@ _SVMLIGHT_LINE = re.compile(r"[-+.\deE]+(\s+qid:\d+)?(\s+\d+:[-+.\w]+)+\s*(#.*)?
 
 DELIMITERS = ",;\t|"
 
-#: How old Excel's workbooks begin; the others are archives, of other files than arrays.
+#: How old Excel's workbooks begin; the others are archives.
 _OLD_WORKBOOK, _ARCHIVE = b"\xd0\xcf\x11\xe0", b"PK\x03\x04"
 
 #: What libraries raise for files that are damaged or something else, besides ``OSError``.
@@ -86,8 +85,6 @@ def plain_errors(path: Path) -> Iterator[None]:
         if getattr(error, "errno", None) is not None or str(path) in str(error):
             raise  # the system's, or ours
         found = " ".join(str(error).split())
-        if "allow_pickle" in found:
-            found = "it holds pickled Python objects, which could run code and are never read"
         raise ValueError(f"{path} cannot be read; it may be damaged: {found:.160}") from error
 
 
@@ -95,10 +92,9 @@ def format_of(path: Path, given: str | None) -> str:
     """The format of a file: as given, by its name, or else by how it begins."""
     with opened(path) as file:
         start = file.read(1 << 16)
-    zipped = start.startswith(_ARCHIVE)
-    if start.startswith(_OLD_WORKBOOK) or (zipped and b".npy" not in start[:512]):
+    if start.startswith((_OLD_WORKBOOK, _ARCHIVE)):
         raise ValueError(
-            f"{path} is a spreadsheet or an archive without arrays, which drlogit does not read: "
+            f"{path} is a spreadsheet or an archive, which drlogit does not read: "
             "save the sheet as CSV (in Excel: CSV UTF-8)"
         )
     if not start.strip():
@@ -106,8 +102,8 @@ def format_of(path: Path, given: str | None) -> str:
     named = {suffix.lower() for suffix in path.suffixes} & _SUFFIXES.keys()
     if given is not None or named:
         return given or _SUFFIXES[named.pop()]
-    if zipped or start.startswith(b"PAR1"):
-        return "npz" if zipped else "parquet"
+    if start.startswith(b"PAR1"):
+        return "parquet"
     lines = start.decode("utf-8", errors="replace").splitlines()
     lines = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
     # A sample without any feature is a bare label, so a few lines may have to be looked at.

@@ -1,5 +1,5 @@
 """Samples from files: CSV through pandas, Parquet through pyarrow, svmlight text through
-scikit-learn, archives through NumPy and SciPy; each column by what it is for.
+scikit-learn; each column by what it is for.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import scipy.sparse as sp
 
 from ..estimators.tables.frames import is_number
@@ -57,7 +56,7 @@ def _read_csv(path: Path, wanted: Wanted) -> FileSamples:
     width = len(first[0])
     header = Header([n.strip() for n in first[0]] if has_header else None, width, str(path))
     roles = header.roles(wanted)
-    as_text = roles.texts | roles.numbers | ({roles.target} if wanted.with_labels else set())
+    as_text = roles.texts | ({roles.target} if wanted.with_labels else set())
     with opened(path) as file:
         frame = pd.read_csv(
             file,
@@ -147,7 +146,7 @@ def _samples(frame: Any, header: Header, roles: Roles, wanted: Wanted) -> FileSa
         j: feature(
             frame[j], header.names[j], source, served=wanted.served, marks=wanted.missing_marks,
             decimal=wanted.decimal,
-            as_text=j in roles.texts or (j in roles.numbers and frame[j].dtype.kind == "O"),
+            as_text=j in roles.texts,
         )
         for j in roles.features
     }  # fmt: skip
@@ -164,8 +163,7 @@ def _samples(frame: Any, header: Header, roles: Roles, wanted: Wanted) -> FileSa
     weights, kappa = (
         None if place is None else frame[place].to_numpy() for place in (roles.weights, roles.kappa)
     )
-    numbers = tuple(header.names[j] for j in roles.features if j in roles.numbers)
-    return FileSamples(X, labels, weights, names, target, source, numbers=numbers, kappa=kappa)
+    return FileSamples(X, labels, weights, names, target, source, kappa=kappa)
 
 
 # --- matrices --------------------------------------------------------------------------------
@@ -197,61 +195,8 @@ def _read_svmlight(path: Path, wanted: Wanted) -> FileSamples:
     return FileSamples(sp.csr_matrix(X), y, None, None, None, str(path), int(not from_zero))
 
 
-def _read_npz(path: Path, wanted: Wanted) -> FileSamples:
-    """Arrays ``X``, ``y`` and perhaps ``feature_names``; pickled objects are refused.
-
-    Target and weights are names of arrays.
-    """
-    target, names = wanted.target or "y", None
-    with opened(path) as raw, np.load(raw, allow_pickle=False) as archive:
-
-        def read(name: str | None, purpose: str) -> Any:
-            if name is None:
-                return None
-            if name not in archive.files:
-                listed = ", ".join(sorted(archive.files)[:8]) or "none"
-                raise ValueError(
-                    f"{path} has no array {name!r:.60} ({purpose}); its arrays: {listed:.300}"
-                )
-            return archive[name]
-
-        X = read("X", "features")
-        labels = read(target if wanted.with_labels else None, "--target")
-        weights = read(wanted.weights, "--weights")
-        kappa = read(wanted.kappa_column, "--kappa-column")
-        if "feature_names" in archive.files:
-            names = [str(name) for name in archive["feature_names"].ravel()]
-    if X.ndim != 2 or not X.shape[0] or X.dtype.kind not in "biuf":
-        raise ValueError(
-            f"{path}: X must be a non-empty 2-D array of numbers, got {X.dtype!s:.60} of shape "
-            f"{X.shape!s:.60}"
-        )
-    if names is not None and len(names) != X.shape[1]:
-        raise ValueError(
-            f"{path}: feature_names must have {X.shape[1]} entries, one for each column of X, got "
-            f"{len(names)}"
-        )
-    if wanted.with_labels:
-        labels = tidy_labels(labels, f"{path} ({target})")
-        if labels.size != X.shape[0]:
-            raise ValueError(
-                f"{path}: {target!r:.60} must have {X.shape[0]} labels, one for each row of X, got "
-                f"{labels.size}"
-            )
-    header = Header(names, X.shape[1], str(path))
-    # Labels and weights are arrays of their own, so every column is a feature.
-    roles = header.roles(Wanted(with_labels=False, features=wanted.features, drop=wanted.drop))
-    X, names = X[:, roles.features], header.feature_names(roles, wanted)
-    if names is not None:
-        import pandas as pd
-
-        X = pd.DataFrame(X, columns=names)
-    return FileSamples(X, labels, weights, names, target, str(path), kappa=kappa)
-
-
 _READERS = {
     "csv": _read_csv,
-    "npz": _read_npz,
     "parquet": _read_parquet,
     "svmlight": _read_svmlight,
 }

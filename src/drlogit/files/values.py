@@ -60,7 +60,7 @@ def feature(
         if all("," in text and is_number(text.replace(",", "")) for text in other):
             raise ValueError(
                 f"{where} holds {other[0]!r:.60}: state --decimal , if the comma is a decimal "
-                f"mark, or --numbers {name!r:.60} if it separates thousands"
+                "mark, or remove it if it separates thousands"
             )
         rows = np.flatnonzero(np.isin(codes, [texts.index(text) for text in other]))
         slip = f"{texts[codes[rows[0]]]!r:.40} in row {rows[0] + 1}"
@@ -68,8 +68,8 @@ def feature(
             raise ValueError(f"{where} holds {slip}, but the model expects numbers there")
         if len(there) - len(other) > _MANY_NUMBERS and rows.size < _FEW_TEXTS * codes.size:
             raise ValueError(
-                f"{where} holds numbers, but {slip}: correct or empty this field, treat such texts "
-                f"as missing with --numbers {name!r:.60}, or declare the column a category with "
+                f"{where} holds numbers, but {slip}: correct or empty this field, "
+                "or declare the column a category with "
                 "--categorical"
             )
     levels = {text: place for place, text in enumerate(dict.fromkeys(there))}
