@@ -25,6 +25,7 @@ from ..problem.problem import Problem, build_problem
 from ..problem.result import Callback, Monitor, Result, Solution, Status
 from ..problem.stopping import Stop
 from ..rows.arrays import FloatArray
+from ..rows.checks import ParameterError
 from ..rows.threads import one_blas_thread
 from .classes import build_class_problem, several_classes
 from .exact_zeros import with_exact_zeros
@@ -263,12 +264,12 @@ class _Call:
             names = ", ".join(map(repr, known))
             raise ValueError(f"solver must be one of {names}, got {self.name!r}")
         if not _is_real(self.tol) or not (math.isfinite(self.tol) and self.tol > 0.0):
-            raise ValueError(f"tol must be finite and > 0, got {self.tol!r}")
+            raise ParameterError("tol", f"must be finite and > 0, got {self.tol!r}")
         most = self.max_iter
         if most is not None and (
             not isinstance(most, numbers.Integral) or isinstance(most, bool) or most < 1
         ):
-            raise ValueError(f"max_iter must be a positive integer or None, got {most!r}")
+            raise ParameterError("max_iter", f"must be a positive integer or None, got {most!r}")
 
     def run(self, problem: Problem | ClassProblem) -> Result:
         """Solve, certify, report."""

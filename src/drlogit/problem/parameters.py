@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..rows.arrays import FloatArray
-from ..rows.checks import as_numbers
+from ..rows.checks import ParameterError, as_numbers
 
 #: Lower bounds hold for models with at most this many log-odds per standard deviation of a free
 #: column, between two categories of a group, and at the reference point (the means of the columns
@@ -24,20 +24,20 @@ RANGE = 1e-9
 def check_epsilon(epsilon: Any) -> float:
     """A finite radius ε ≥ 0."""
     if not isinstance(epsilon, numbers.Real) or isinstance(epsilon, bool):
-        raise ValueError(f"epsilon must be a number >= 0, got {epsilon!r}")
+        raise ParameterError("epsilon", f"must be a number >= 0, got {epsilon!r}")
     value = float(epsilon)
     if not (math.isfinite(value) and value >= 0.0):
-        raise ValueError(f"epsilon must be finite and >= 0, got {value!r}")
+        raise ParameterError("epsilon", f"must be finite and >= 0, got {value!r}")
     return value
 
 
 def check_kappa(kappa: Any, *, least: float | None = None) -> float:
     """A flip cost κ > 0, possibly infinite; ``least`` is allowed as well."""
     if not isinstance(kappa, numbers.Real) or isinstance(kappa, bool):
-        raise ValueError(f"kappa must be a number > 0 or inf, got {kappa!r}")
+        raise ParameterError("kappa", f"must be a number > 0 or inf, got {kappa!r}")
     value = float(kappa)
     if not (value > 0.0 or value == least):
-        raise ValueError(f"kappa must be > 0 (inf: labels cannot flip), got {value!r}")
+        raise ParameterError("kappa", f"must be > 0 (inf: labels cannot flip), got {value!r}")
     return value
 
 

@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ..rows.checks import ParameterError
+
 #: A second interrupt within this many seconds aborts, even if another run has begun since.
 _TWICE = 1.0
 
@@ -37,7 +39,9 @@ class Stop:
     def __init__(self, max_time: Any = None, *, keeps: bool = False) -> None:
         real = isinstance(max_time, numbers.Real) and not isinstance(max_time, bool)
         if max_time is not None and not (real and max_time > 0.0):
-            raise ValueError(f"max_time must be a number of seconds > 0 or None, got {max_time!r}")
+            raise ParameterError(
+                "max_time", f"must be a number of seconds > 0 or None, got {max_time!r}"
+            )
         self.max_time = max_time
         self.deadline = math.inf if max_time is None else time.time() + float(max_time)
         self.keeps, self.interrupted = keeps, False

@@ -16,6 +16,22 @@ from .matrix import row_chunks
 #: Larger features are refused, because sums of their squares could overflow.
 TOO_LARGE = 1e150
 
+
+class ParameterError(ValueError):
+    """A parameter has a value that cannot be used.
+
+    ``parameter`` is its name in Python, with which the message begins.  The command line puts the
+    option that was typed in its place.
+    """
+
+    def __init__(self, parameter: str, problem: str) -> None:
+        super().__init__(parameter, problem)  # so that it can be pickled
+        self.parameter, self.problem = parameter, problem
+
+    def __str__(self) -> str:
+        return f"{self.parameter} {self.problem}"
+
+
 #: How scikit-learn converts X.  Values that are not finite are reported by our own check.
 AS_NUMBERS: dict[str, Any] = {
     "accept_sparse": "csr",
@@ -238,12 +254,14 @@ def check_weights(sample_weight: Any, n_samples: int) -> FloatArray:
         return np.full(n_samples, 1.0 / n_samples)
     weights = as_numbers(sample_weight, "sample_weight")
     if weights.shape != (n_samples,):
-        raise ValueError(f"sample_weight must have shape ({n_samples},), got {weights.shape}")
+        raise ParameterError(
+            "sample_weight", f"must have shape ({n_samples},), got {weights.shape}"
+        )
     if not np.isfinite(weights).all() or (weights < 0.0).any():
         bad = weights[~(np.isfinite(weights) & (weights >= 0.0))][0]
-        raise ValueError(f"sample_weight must be finite and >= 0, got {bad}")
+        raise ParameterError("sample_weight", f"must be finite and >= 0, got {bad}")
     largest = weights.max()
     if largest == 0.0:
-        raise ValueError("sample_weight must have a positive entry, got all zeros")
+        raise ParameterError("sample_weight", "must have a positive entry, got all zeros")
     weights = weights / largest  # no overflow in the sum
     return np.asarray(weights / weights.sum())
