@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .estimators.tolerances import Tolerances, allowances, tolerances
     from .files.model_file import load_model, save_model
     from .fitting.solving import solve, solve_subproblem
+    from .problem.ball import Ball
     from .problem.dual_point import DualPoint
     from .problem.result import Result, Status, Trace
     from .report.audits import Audit, audit
@@ -49,6 +50,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Audit",
+    "Ball",
     "Bootstrap",
     "BreakingPoint",
     "DRLogisticRegression",
@@ -107,6 +109,7 @@ _HOMES = {
     "estimators.tables.by_column": "UnscaledDataWarning",
     "files.model_file": "load_model save_model",
     "fitting.solving": "solve solve_subproblem",
+    "problem.ball": "Ball",
     "problem.dual_point": "DualPoint",
     "problem.result": "Result Status Trace",
     "report.audits": "Audit audit",

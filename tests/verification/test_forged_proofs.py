@@ -21,7 +21,7 @@ import drlogit
 from drlogit.problem.dual_point import DualPoint, Moves
 from drlogit.problem.parameters import FAR
 from drlogit.problem.proof import Proof
-from drlogit.problem.transport import Ball
+from drlogit.problem.transport import ResultBall
 from drlogit.verification.rounding import Enclosed, exact_sum
 from drlogit.verification.samples import samples_of
 
@@ -123,7 +123,7 @@ def test_every_part_of_the_class_is_checked(kind: str, several: bool) -> None:
 def test_a_column_with_zeros_has_a_deviation_that_its_mean_bounds() -> None:
     """The one zero has almost no weight, so that the weighted deviation is below rounding."""
     X, weights = np.array([[1e9], [1e9], [0.0]]), np.array([0.5, 0.5, 1e-30])
-    ball = Ball(0.1, 1.0, "l1", feature_costs=np.array([INF]))
+    ball = ResultBall(0.1, 1.0, "l1", feature_costs=np.array([INF]))
     samples = samples_of(X, np.ones(3), weights, ball, np.ones((3, 2)))
     mean, spread = samples.moments
     assert mean + samples.shift == pytest.approx([1e9])

@@ -34,7 +34,7 @@ from ..problem.label_costs import BY_SAMPLE, FlipCosts, StatedKappa, cost_matrix
 from ..problem.norms import get_norm
 from ..problem.parameters import check_cost_matrix, check_costs, check_epsilon, check_kappa
 from ..problem.result import Result, Status, Trace
-from ..problem.transport import Ball
+from ..problem.transport import ResultBall
 from ..rows.checks import TOO_LARGE
 from .kept_parameters import kept_parameters, read_parameters
 from .writing import json_text, write_text
@@ -308,7 +308,7 @@ def _parse(top: Fields) -> DRLogisticRegression:
     ]  # fmt: skip
     domains = check_domains(model.categories_, model.bounds_, n)
     labels = FlipCosts.from_stated(model.kappa, model.classes_)
-    ball = Ball(
+    ball = ResultBall(
         epsilon, labels, model.norm, costs, model.fit_intercept, *domains[:3], domains.with_none,
         domains.positions,
     )  # fmt: skip
@@ -329,7 +329,9 @@ def _parse_kappa(top: Fields, classes: list[Any]) -> StatedKappa:
     return dict(zip(classes, _numbers(top, "kappa", K, finite=False).tolist(), strict=True))
 
 
-def _parse_fit(fit: Fields, ball: Ball, K: tuple[int, ...], n_features: int, tol: float) -> Result:
+def _parse_fit(
+    fit: Fields, ball: ResultBall, K: tuple[int, ...], n_features: int, tol: float
+) -> Result:
     """How a fit ended; what its certificate says of itself must agree, up to rounding."""
     numbers: dict[str, Any] = {name: _numbers(fit, key) for key, name in _NUMBERS_OF_FIT.items()}
     result = Result(

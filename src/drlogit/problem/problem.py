@@ -36,7 +36,7 @@ from .losses import LAMBDA_CONSTANT, flip_loss
 from .norms import Norm, get_norm
 from .parameters import check_cost_matrix, check_costs, check_epsilon, check_kappa
 from .robust_loss import RobustLoss
-from .transport import Ball, TransportCost
+from .transport import ResultBall, TransportCost
 
 Same = TypeVar("Same", bound="PosedProblem")
 
@@ -79,12 +79,12 @@ class PosedProblem:
         return self.cost.domains
 
     @property
-    def ball(self) -> Ball:
+    def ball(self) -> ResultBall:
         """The ball in plain numbers, for the original features."""
         costs = (self.costs[:-1] if self.fit_intercept else self.costs).copy()
         stated = {} if self.domains is None else self.domains.stated(costs)
         plain = self.matrix if (costs == 1.0).all() else costs
-        return Ball(
+        return ResultBall(
             self.epsilon, self.cost.labels, self.norm.name, plain, self.fit_intercept, **stated,
         )  # fmt: skip
 

@@ -23,7 +23,7 @@ from .dual_point import DualPoint
 from .parameters import ADMITTED
 from .proof import Proof, save_proof
 from .stopping import Stop
-from .transport import Ball
+from .transport import ResultBall
 
 
 class Status(enum.Enum):
@@ -269,7 +269,7 @@ class Result:
     solve_time: float
     trace: Trace
     info: dict[str, Any] = field(default_factory=dict)
-    ball: Ball | None = None
+    ball: ResultBall | None = None
 
     @property
     def admitted(self) -> float:

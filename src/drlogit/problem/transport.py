@@ -96,7 +96,7 @@ class TransportCost:
 
 
 @dataclass(frozen=True, eq=False)
-class Ball:
+class ResultBall:
     """The Wasserstein ball of a fit in plain numbers.
 
     ``labels`` says what flips cost.  If that differs between samples it only says so, and an audit

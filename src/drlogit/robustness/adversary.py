@@ -31,7 +31,7 @@ from .breakpoints import Breakpoints, Curve, Hulls
 from .class_regions import lengths, reach_of_classes
 from .decisions import Decisions
 from .domain_moves import DomainMoves
-from .features import Feature
+from .measured_features import MeasuredFeature
 from .measured_model import MeasuredModel
 
 
@@ -258,7 +258,7 @@ class Adversary:
     # --- what follows -----------------------------------------------------------------------
 
     @property
-    def features(self) -> tuple[Feature, ...]:
+    def features(self) -> tuple[MeasuredFeature, ...]:
         """The features of the table that the columns belong to."""
         return self.measured.features
 

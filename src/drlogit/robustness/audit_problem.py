@@ -37,15 +37,15 @@ from ..problem.norms import Norm, get_norm
 from ..problem.parameters import check_cost_matrix, check_costs, check_epsilon, check_kappa
 from ..problem.problem import Problem, ground_cost
 from ..problem.result import Result
-from ..problem.transport import Ball
+from ..problem.transport import ResultBall
 from ..rows.arrays import FloatArray, IndexArray, Matrix
 from ..rows.blocks import Block
 from ..rows.building import checked_rows
 from ..rows.checks import as_numbers, check_features, check_weights
 from ..rows.threads import one_blas_thread
 from .adversary import Adversary
-from .features import Feature, costs_by_feature
 from .linear_model import codes_of
+from .measured_features import MeasuredFeature, costs_by_feature
 from .measured_model import (
     MeasuredModel,
     fitted_ball,
@@ -232,7 +232,7 @@ def _in_ball(
 
 
 def _with_none_of(
-    ball: Ball, categories: Any, n_features: int, names: Sequence[Any] | None
+    ball: ResultBall, categories: Any, n_features: int, names: Sequence[Any] | None
 ) -> list[Any]:
     """Stated groups, with None in those of which "none" was a category in the fit of a result."""
     none = () if ball.with_none is None else ball.with_none
@@ -244,7 +244,7 @@ def _with_none_of(
 
 def _carried_over(
     common: tuple[str, Adversary],
-    features: tuple[Feature, ...],
+    features: tuple[MeasuredFeature, ...],
     n_columns: int,
     *,
     for_bounds: bool,

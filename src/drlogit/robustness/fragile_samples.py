@@ -15,7 +15,7 @@ from scipy.special import expit
 
 from ..rows.arrays import FloatArray, IndexArray
 from .adversary import Adversary
-from .features import Feature
+from .measured_features import MeasuredFeature
 
 #: Features of a change that are named; a move of all features together names the largest parts.
 _NAMED = 4
@@ -68,7 +68,7 @@ def _cheapest(audit: Adversary, index: IndexArray) -> tuple[FloatArray, FloatArr
     return moves, crossing.cost
 
 
-def _in_words(feature: Feature, before: FloatArray, after: FloatArray) -> str:
+def _in_words(feature: MeasuredFeature, before: FloatArray, after: FloatArray) -> str:
     """The value of one feature before and after, in the terms of the table."""
     here, there = before[feature.columns], after[feature.columns]
     if feature.levels is not None:

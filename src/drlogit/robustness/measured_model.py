@@ -25,10 +25,17 @@ from ..estimators.training_data import matrix_of
 from ..problem.label_costs import BY_SAMPLE, StatedKappa
 from ..problem.problem import column_names
 from ..problem.result import Result
-from ..problem.transport import Ball
+from ..problem.transport import ResultBall
 from ..rows.arrays import BoolArray, FloatArray
-from .features import Column, Feature, categories_of, columns_of_encoding, features_of, labels_of
 from .linear_model import LinearModel, as_linear, last_step, without_searches
+from .measured_features import (
+    Column,
+    MeasuredFeature,
+    categories_of,
+    columns_of_encoding,
+    features_of,
+    labels_of,
+)
 from .pipeline_columns import fold, follow_steps
 
 _GIVEN = "in the units of X as given"
@@ -60,7 +67,7 @@ class MeasuredModel:
     matrix: FloatArray | None = None  # of costs
 
     @cached_property
-    def features(self) -> tuple[Feature, ...]:
+    def features(self) -> tuple[MeasuredFeature, ...]:
         """The features of the table that the columns belong to."""
         labels = labels_of(self.names, self.linear.coef.shape[-1])
         known = self.columns or [Column(j, label) for j, label in enumerate(labels)]
@@ -181,7 +188,7 @@ def _as_fitted(fit: RobustLinearClassifier, measured: MeasuredModel) -> Measured
     )
 
 
-def _in_ball_of_result(ball: Ball, measured: MeasuredModel) -> MeasuredModel:
+def _in_ball_of_result(ball: ResultBall, measured: MeasuredModel) -> MeasuredModel:
     """Costs, categories and bounds of a result, as :func:`drlogit.solve` takes them."""
     none = np.zeros(len(ball.groups), dtype=bool) if ball.with_none is None else ball.with_none
     positions = ball.positions or (None,) * len(ball.groups)

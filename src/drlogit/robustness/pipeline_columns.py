@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..rows.arrays import IndexArray
-from .features import Column
+from .measured_features import Column
 
 _REFUSED = {"OrdinalEncoder", "TargetEncoder"}
 

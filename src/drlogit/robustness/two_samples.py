@@ -17,7 +17,7 @@ from scipy.stats import wasserstein_distance
 from ..problem.domains import least_move
 from ..rows.arrays import FloatArray, Matrix
 from .adversary import Adversary
-from .features import Feature
+from .measured_features import MeasuredFeature
 
 #: Bins of scores with equal shares of the pooled rows, to which reference rows are reweighted.
 _BINS = 8
@@ -60,7 +60,7 @@ def moved_columns(audit: Adversary, old: Matrix, new: Matrix, declared: float | 
     return frame.sort_values("cost", ascending=False, kind="stable", ignore_index=True)
 
 
-def _distance(feature: Feature, old: Matrix, new: Matrix) -> float:
+def _distance(feature: MeasuredFeature, old: Matrix, new: Matrix) -> float:
     """What a feature must move: ``W₁``, or the total variation of an unordered category."""
     if feature.levels is None:
         j = int(feature.columns[0])
@@ -114,7 +114,7 @@ def p_value(
     return min(1.0, len(statistics) * least)
 
 
-def _distances(feature: Feature, pooled: Matrix, signs: FloatArray) -> FloatArray:
+def _distances(feature: MeasuredFeature, pooled: Matrix, signs: FloatArray) -> FloatArray:
     """The distances of a feature between the two parts of each split."""
     values = _dense(pooled, feature.columns)
     if feature.levels is not None:

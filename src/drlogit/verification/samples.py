@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ..problem.domains import Domains, dense_columns, least_step
 from ..problem.parameters import FAR, RANGE
 from ..problem.proof import BrokenProofError
-from ..problem.transport import Ball
+from ..problem.transport import ResultBall
 from ..rows.arrays import BoolArray, FloatArray, IndexArray, Matrix
 from ..rows.chunks import chunks_of, shape_of
 from .rounding import PANEL, exact_sum
@@ -171,7 +171,7 @@ class SamplesInBall:
 
 
 def samples_of(
-    X: Any, signs: FloatArray, weights: FloatArray, ball: Ball, label_costs: FloatArray
+    X: Any, signs: FloatArray, weights: FloatArray, ball: ResultBall, label_costs: FloatArray
 ) -> SamplesInBall:
     """Samples in a ball, with what can move in it; with several classes features are numbers.
 

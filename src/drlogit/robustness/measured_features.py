@@ -39,7 +39,7 @@ class Column:
 
 
 @dataclass(frozen=True, eq=False)
-class Feature:
+class MeasuredFeature:
     """A feature, and where it is in the matrix.
 
     ``levels`` are those of a category's columns, None for a number; ``otherwise`` is what a row
@@ -85,7 +85,7 @@ def features_of(
     labels: Sequence[str],
     groups: Sequence[IndexArray],
     positions: Sequence[FloatArray | None] = (),
-) -> tuple[Feature, ...]:
+) -> tuple[MeasuredFeature, ...]:
     """The features of a matrix whose ``groups`` are categories, in the order of the columns.
 
     ``labels`` are what columns go by of which nothing else is known.  A category that is none of
@@ -104,22 +104,22 @@ def features_of(
         if known.get(first.group) == own.tolist():
             levels = tuple(columns[j].level for j in own)
             known_as = first.name, own, levels, first.otherwise
-            features.append(Feature(*known_as, positions=places))
+            features.append(MeasuredFeature(*known_as, positions=places))
         else:
             levels = tuple(shown[j] for j in own)
             name = " or ".join((*levels[:3], "…") if len(levels) > 3 else levels)
-            features.append(Feature(name, own, levels, positions=places))
+            features.append(MeasuredFeature(name, own, levels, positions=places))
     for j in (j for j in range(len(columns)) if j not in taken):
         column, own = columns[j], np.array([j])
         if column.step or column.group is not None:
-            features.append(Feature(shown[j], own))
+            features.append(MeasuredFeature(shown[j], own))
         else:
-            features.append(Feature(column.name, own, None, "", column.scale, column.shift))
+            features.append(MeasuredFeature(column.name, own, None, "", column.scale, column.shift))
     return tuple(sorted(features, key=lambda feature: int(feature.columns[0])))
 
 
 def costs_by_feature(
-    given: CostsByKind, features: Sequence[Feature], deviations: FloatArray
+    given: CostsByKind, features: Sequence[MeasuredFeature], deviations: FloatArray
 ) -> FloatArray:
     """Costs for the columns of a matrix, stated for numbers, for categories and by name.
 

@@ -1,0 +1,102 @@
+"""How much may be wrong with the data, and the costs at which ε = 1 allows just that."""
+
+from __future__ import annotations
+
+import math
+import numbers as number_types
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from .features import Features, position_of
+
+#: Stands for costs that follow from tolerances, which are resolved with the rows of a fit.
+TOLERATED: Final = "tolerated"
+
+
+@dataclass(frozen=True)
+class StatedTolerances:
+    """What was declared; mappings have become sorted pairs, so that equal ones are equal.
+
+    ``labels`` is a share of the labels, or pairs of labels and shares.  ``numbers`` is a share of a
+    standard deviation and ``categories`` one of the rows; None stands for sampling error.
+    """
+
+    labels: Any
+    numbers: float | None
+    categories: float | None
+    columns: tuple[tuple[Any, float], ...]
+
+    @classmethod
+    def checked(
+        cls,
+        labels: Any,
+        numbers: float | None,
+        categories: float | None,
+        columns: Mapping[Any, float],
+    ) -> StatedTolerances:
+        """``ValueError`` names what was typed, the value found and the value wanted."""
+        by_label = dict(labels) if isinstance(labels, Mapping) else {"": labels}
+        _check("labels", by_label.values(), 1.0)
+        _check("numbers", [] if numbers is None else [numbers], math.inf)
+        _check("categories", [] if categories is None else [categories], 1.0)
+        for column, value in columns.items():
+            _check(f"columns[{column!r}]", [value], math.inf)
+        given = _pairs(by_label) if isinstance(labels, Mapping) else labels
+        return cls(given, numbers, categories, _pairs(columns))
+
+    def kappa(self, class_shares: Mapping[Any, float] | None) -> Any:
+        """The cost of a wrong label, by label if the tolerances are."""
+        if not isinstance(self.labels, tuple):
+            return cost_of(self.labels)
+        if class_shares is None:
+            raise ValueError("labels has a share for each label, so y is needed, too")
+        given = dict(self.labels)
+        if set(given) != set(class_shares):
+            raise ValueError(
+                f"labels must have a share for each of the labels {list(class_shares)!r:.80}, got "
+                f"them for {list(given)!r:.80}"
+            )
+        return {label: cost_of(given[label] * share) for label, share in class_shares.items()}
+
+    def of_columns(self, features: Features) -> dict[int, float]:
+        """The costs of the columns that were named, by position."""
+        found = {}
+        for column, value in self.columns:
+            place = position_of(column, features.names, "columns")
+            if features.each[place].is_category:
+                _check(f"columns[{column!r}] (a category)", [value], 1.0)
+            found[place] = cost_of(value)
+        return found
+
+    def as_written(self) -> str:
+        """The arguments that state these tolerances."""
+        words = {
+            name: dict(value) if isinstance(value, tuple) else value
+            for name, value in self.__dict__.items()
+        }
+        stated = {k: v for k, v in words.items() if v is not None and v != {}}
+        if stated.get("labels") == 0:
+            del stated["labels"]
+        return ", ".join(f"{name}={value!r}" for name, value in stated.items())
+
+
+def cost_of(tolerance: float) -> float:
+    """The cost at which a budget of one pays for the tolerance; ``inf`` if nothing may be wrong."""
+    return 1.0 / tolerance if tolerance > 0.0 else math.inf
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a real number, and not a truth value."""
+    return isinstance(value, number_types.Real) and not isinstance(value, bool)
+
+
+def _check(name: str, values: Any, most: float) -> None:
+    wanted = "a finite number >= 0" if most > 1.0 else "a share from 0 to 1, such as 0.05"
+    for value in values:
+        if not (is_number(value) and 0.0 <= value <= most and math.isfinite(value)):
+            raise ValueError(f"{name} must be {wanted} (0: cannot be wrong), got {value!r:.40}")
+
+
+def _pairs(given: Mapping[Any, Any]) -> tuple[tuple[Any, Any], ...]:
+    return tuple(sorted(given.items(), key=lambda item: str(item[0])))
