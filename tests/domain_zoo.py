@@ -7,9 +7,6 @@ import math
 
 import numpy as np
 
-#: From this seed on, problems have ordered groups.
-ORDERED = 1000
-
 
 def generated(seed, *, n_immovable=None, n_samples=None):
     """Keyword arguments of ``drlogit.solve``, X and y included."""
@@ -36,17 +33,6 @@ def generated(seed, *, n_immovable=None, n_samples=None):
         category = np.append(np.arange(kinds), rng.integers(0, kinds, N))[:N]
         groups.append(list(range(len(costs), len(costs) + size)))
         add(np.eye(kinds)[category][:, :size], cost())
-    for _ in range(rng.integers(1, 3) if seed >= ORDERED else 0):
-        size = int(rng.integers(2, 6))
-        level = rng.integers(0, size, N)
-        level[(level == 1) & (rng.random() < 0.3)] = 0  # a level that no sample has
-        places = np.arange(size) if rng.random() < 0.6 else np.sort(rng.permutation(12)[:size])
-        stated = [None if k and rng.random() < 0.1 else float(at) for k, at in enumerate(places)]
-        columns = rng.permutation(np.arange(len(costs), len(costs) + size)).tolist()
-        groups.insert(
-            int(rng.integers(0, len(groups) + 1)), dict(zip(columns, stated, strict=True))
-        )
-        add(np.eye(size)[level], cost())
     for _ in range(n_bounded):
         if rng.random() < 0.4:
             add(rng.integers(0, 4, (N, 1)).astype(float), cost(), 0.0, 3.0)
@@ -96,14 +82,6 @@ def open_features(case):
     return rest
 
 
-def distance(group, one, other):
-    """What a change between two columns of a group costs, in units of its cost."""
-    if one == other:
-        return 0.0
-    places = (group[one], group[other]) if isinstance(group, dict) else (None, None)
-    return 1.0 if None in places else abs(places[0] - places[1])
-
-
 def everywhere(case, i, steps=4, number=float):
     """Every place within its domains that sample i can be moved to, and what that costs.
 
@@ -121,9 +99,7 @@ def everywhere(case, i, steps=4, number=float):
         here = next((j for j in columns if X[i, j] == 1.0), None)
         cost = number(costs[columns[0]])
         pairs = zip(rows, targets, strict=True)
-        choices.append(
-            [(columns, row, cost * number(distance(group, here, to))) for row, to in pairs]
-        )
+        choices.append([(columns, row, cost * number(to != here)) for row, to in pairs])
     for j in np.flatnonzero(np.isfinite(lower) & np.isfinite(costs)):
         values = [X[i, j], *np.linspace(lower[j], upper[j], steps)]
         here, cost = number(X[i, j]), number(costs[j])

@@ -5,8 +5,7 @@ sample's pieces have masses q that total its weight and probabilities s.  Coordi
 the columns, then one for "none" of each group that has it, then ``high`` of each group, so that
 every group is complete; its least coefficient is zero, the others lie between that and high, and
 an offset stands for what that takes.  A moved category is left out of the row (label +1) or
-replaced by high (label -1), which is the worst of all categories for that label.  A moved level of
-an ordered group is replaced by the level that its item names.
+replaced by high (label -1), which is the worst of all categories for that label.
 
 Derivation: docs/algorithm.md, section 7.
 """
@@ -90,9 +89,6 @@ class PieceCoordinates:
             scale[group], mean[group] = 2.0 * np.square(scale[group]), 0.0
             if self.none[g] >= 0:
                 kind[self.none[g]], scale[self.none[g]] = GROUP + g, 2.0
-            if g >= domains.n_unordered:  # and others come for what ε pays
-                costs_of = domains.level_costs[g - domains.n_unordered]
-                scale[group] += min(2.0 * problem.epsilon / costs_of[costs_of > 0.0].min(), 1.0)
         for levels in domains.held:
             scale[levels] = np.square(scale[levels])
         places, widths = domains.bounded, domains.widths
@@ -170,7 +166,7 @@ def _changes(
     domains, own = layout.domains, pieces.own
     items = np.unpackbits(pieces.items, axis=1, count=domains.n_items).astype(bool)
     sign = np.where(pieces.flipped, -1.0, 1.0) * block.y[own]
-    (piece, group, left), (rows, start, end), shifted, cost = domains.item_moves(table, own, items)
+    (piece, group, left), shifted, cost = domains.item_moves(table, own, items)
     # "None" is a category: its column is there for samples as they are.
     category = np.where(left >= 0, left, layout.none[group])
     lost, without = np.nonzero(table.now[own] < 0)
@@ -180,8 +176,6 @@ def _changes(
         (lost, layout.none[without], np.ones(lost.size)),
         (piece, category, np.full(piece.size, -1.0)),
         (piece[upward], layout.high[group[upward]], np.ones(int(upward.sum()))),
-        (rows, start, np.full(rows.size, -1.0)),
-        (rows, end, np.ones(rows.size)),
         shifted,
         (offset, np.full(offset.size, layout.offset), np.ones(offset.size)),
     ]

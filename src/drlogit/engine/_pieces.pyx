@@ -5,19 +5,18 @@
 Groups are complete ("none" is a category); their least coefficient is zero (docs/adversary.md).  A
 piece is (sample, label, set of moved items); its row is the sample's with a few entries changed: a
 changed group loses the entry of its category and, under the label -1, gains one at its ``high``; a
-bounded feature goes to one of its ends; an ordered group loses the entry of its level and gains
-that of the level which its item names.  So margins, adjoints and Gram matrix need the sample's own
+bounded feature goes to one of its ends.  So margins, adjoints and Gram matrix need the sample's own
 row once and the changes beside it.
 
-Coordinates: categories, levels of ordered and immovable groups, sparse columns, high of each
-unordered group, bounded features, dense columns, b if there is one, λ; after these P, the
+Coordinates: categories, levels of immovable groups, sparse columns, high of each group that may
+change, bounded features, dense columns, b if there is one, λ; after these P, the
 *combinations* of levels of a few groups each, so that a row has one entry where it would have
 several: a Gram matrix takes the square of their number, and the sums over combinations are spread
 out to levels once, at the end.  A row is a few sparse entries and a dense *tail* from the bounded
 features on.
 
     N, P, Q    samples, coordinates, coordinates with combinations
-    G, L       unordered groups that may change, levels of ordered groups that may
+    G          groups that may change
     nb, C      bounded features, combinations of a sample
     T, m       entries of a row's tail, sparse entries of the row at hand
     W          64-bit words of a set of items
@@ -41,7 +40,7 @@ from scipy.linalg.cython_blas cimport dsyrk
 from drlogit.engine cimport _sums
 from drlogit.engine._sums cimport Linearised, book, linearised
 from drlogit.problem._losses cimport entropy, loss_terms
-from drlogit.problem._moves cimport Item, LevelMoves, Priced, sorted_items
+from drlogit.problem._moves cimport Item, Priced, sorted_items
 from drlogit.rows._products cimport CompiledRows, CsrRows, DenseRows, Entries
 from drlogit.rows._shapes cimport fit
 
@@ -85,12 +84,9 @@ PieceState = namedtuple(
 cdef class Table:
     """The samples of a block in the coordinates of a layout; nothing of X is copied.
 
-    ``codes`` are the coordinates of each sample's categories in unordered groups that may change,
-    then its levels in ordered groups, then coordinates in other groups, -1 for none.
-    ``level_places`` are the coordinates of levels, -1 for a level of reference; ``level_codes`` is
-    the column of ``codes`` that has the group of a level.  ``joint`` are the coordinates of the
-    combinations of a sample, -1 for none; ``levels`` and ``signs`` the entries that a combination
-    stands for.
+    ``codes`` are the coordinates of each sample's categories in groups that may change, then those
+    in other groups, -1 for none.  ``joint`` are the coordinates of the combinations of a sample, -1
+    for none; ``levels`` and ``signs`` the entries that a combination stands for.
     """
     cdef CompiledRows rows
     cdef const double[::1] y, w
@@ -99,31 +95,26 @@ cdef class Table:
     cdef const int[::1] tail_columns, places
     cdef bint offset, bare              # bare: nothing but groups
     cdef const double[::1] low, group_costs, lower, upper, bounded_costs
-    cdef const int[::1] bounded, level_places, level_codes
-    cdef object level_costs
-    cdef readonly Py_ssize_t N, G, L, C, nb, high, start, T, P, Q, W, least      # least: of joint
+    cdef const int[::1] bounded
+    cdef readonly Py_ssize_t N, G, C, nb, high, start, T, P, Q, W, least      # least: of joint
 
     def __init__(self, CompiledRows rows, codes, combined, layout):
         domains = layout.domains
         self.rows, self.y, self.w, self.codes = rows, rows.y, rows.w, codes
         self.joint, self.levels, self.signs = combined
-        self.N, self.C, self.G = rows.n_samples, self.joint.shape[1], domains.n_unordered
-        self.level_costs, self.level_places = domains.level_costs, layout.level_places
-        self.L = layout.level_places.size
-        sizes = [len(each) for each in domains.level_costs]
-        self.level_codes = self.G + np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+        self.N, self.C, self.G = rows.n_samples, self.joint.shape[1], domains.n_groups
         self.least = np.min(combined[0], where=combined[0] >= 0, initial=layout.size)
         self.tail_columns, self.places = layout.tail_columns, layout.places
         self.Q = layout.size + self.levels.shape[0]
         self.nb, self.high = domains.bounded.size, layout.high
         self.start, self.offset = layout.start, layout.offset
         self.P, self.T = layout.size, layout.size - 1 - layout.start
-        fit(self.codes.shape[0] == self.N and self.codes.shape[1] >= self.G + len(sizes)
+        fit(self.codes.shape[0] == self.N and self.codes.shape[1] >= self.G
             and self.joint.shape[0] == self.N, "codes")
-        self.low, self.group_costs = np.zeros(self.G), domains.group_costs[:self.G]
+        self.low, self.group_costs = np.zeros(self.G), domains.group_costs
         self.bounded_costs = domains.bounded_costs
         self.lower, self.upper, self.bounded = domains.lower, domains.upper, layout.bounded
-        self.W = (self.G + self.L + 2 * self.nb + 63) // 64
+        self.W = (self.G + 2 * self.nb + 63) // 64
         own = layout.places[:rows.n_columns - layout.intercept]
         self.bare = not np.any(own >= 0)
 
@@ -181,7 +172,6 @@ cdef class Work:
     cdef double[::1] value, tail, one, reference, acc, local, rows, square
     cdef uint64_t[::1] moved, upwards
     cdef Priced priced
-    cdef LevelMoves level_moves
     cdef Item* items
     cdef double[::1] values
     cdef object kept
@@ -192,7 +182,7 @@ cdef class Work:
     cdef Py_ssize_t n_waiting
 
     def __init__(self, Table t, kappa, slope):
-        cdef Py_ssize_t most = 2 + 2 * (t.G + t.L) + t.nb, items = t.G + t.L + t.nb + 1
+        cdef Py_ssize_t most = 2 + 2 * t.G + t.nb, items = t.G + t.nb + 1
         cdef unsigned char[::1] room = np.empty(items * sizeof(Item), np.uint8)
         self.t, self.kappa, self.slope = t, kappa, slope
         fit(len(kappa) in (1, t.N) and len(slope) in (0, 1, t.N), "kappa and slopes")
@@ -213,7 +203,6 @@ cdef class Work:
         self.rows, self.square = np.empty(PANEL * t.T + 1), np.zeros(t.T * t.T + 1)
         self.waiting, self.waiting_weight = np.empty((t.C, TOGETHER), np.int32), np.empty(TOGETHER)
         self.priced.n_groups, self.priced.n_bounded = t.G, t.nb
-        self.level_moves = LevelMoves(t.level_costs, t.level_places, t.G)
         if t.G:
             self.priced.low, self.priced.group_costs = &t.low[0], &t.group_costs[0]
         if t.nb:
@@ -294,23 +283,15 @@ cdef class Work:
     cdef inline Py_ssize_t changes(self, Py_ssize_t i, Py_ssize_t item, double label, int* column,
                                    double* value) noexcept nogil:
         """The columns that an item changes in the sample's row, two at most, and by how much."""
-        cdef Py_ssize_t n = 0, G = self.t.G, L = self.t.L
+        cdef Py_ssize_t G = self.t.G
         if item < G:
-            column[0], value[0], n = self.t.codes[i, item], -1.0, 1
-            if label < 0.0:
-                column[1], value[1], n = self.t.high + item, 1.0, 2
-        elif item < G + L:
-            column[0], value[0] = self.t.level_places[item - G], 1.0
-            if column[0] >= 0:
-                n = 1
-            column[n] = self.t.level_places[self.t.codes[i, self.t.level_codes[item - G]]]
-            value[n] = -1.0
-            if column[n] >= 0:
-                n += 1
-        else:
-            column[0] = self.t.start + (item - G - L) // 2
-            value[0], n = self.distance(item - G - L), 1
-        return n
+            column[0], value[0] = self.t.codes[i, item], -1.0
+            if label >= 0.0:
+                return 1
+            column[1], value[1] = self.t.high + item, 1.0
+            return 2
+        column[0], value[0] = self.t.start + (item - G) // 2, self.distance(item - G)
+        return 1
 
     cdef double shift(self, Py_ssize_t i, const uint64_t* moved, double label,
                       const double* x) noexcept nogil:
@@ -770,8 +751,7 @@ cdef class Linearisation(Work):
         cdef const int* codes = &self.t.codes[i, 0] if self.t.codes.shape[1] else NULL
         cdef double h = self.terms(i, v, &s, &curved)
         self.priced.beta, self.priced.high = self.x, self.x + self.t.high
-        n = sorted_items(&self.priced, codes, codes + self.t.G, &self.tail[0], label, self.ahead,
-                         self.items)
+        n = sorted_items(&self.priced, codes, &self.tail[0], label, self.ahead, self.items)
         best[0], self.values[0] = h - self.lam * d, h - self.ahead * d
         for t in range(n):
             v -= self.items[t].gain
@@ -783,14 +763,11 @@ cdef class Linearisation(Work):
         return n
 
     cdef void set_of_prefix(self, Py_ssize_t count, uint64_t* out) noexcept nogil:
-        """The set of the first items; a later level of an ordered group replaces an earlier one."""
+        """The set of the first items."""
         cdef Py_ssize_t t, e
         for e in range(self.t.W):
             out[e] = 0
         for t in range(count):
-            e = self.items[t].before
-            if e >= 0:
-                out[e >> 6] &= ~(<uint64_t>1 << (e & 63))
             e = self.items[t].number
             out[e >> 6] |= <uint64_t>1 << (e & 63)
 
@@ -911,7 +888,6 @@ def linearise(Table t, state, const double[::1] x, double primal, double dual, d
     cdef double loss = state.loss
     cdef bint stays = refused is not None
     cdef Py_ssize_t i
-    visit.level_moves.price(&x[0], &visit.priced)
     with nogil:
         for i in range(t.N):
             visit.step(i)

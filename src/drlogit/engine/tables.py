@@ -51,12 +51,11 @@ _PUSH = 0.3
 
 @dataclass(frozen=True, eq=False)
 class TableLayout:
-    """The coordinates: categories of unordered groups, levels of ordered and immovable groups,
-    sparse columns, high of each unordered group, bounded features, dense columns, b if there is
-    one, λ.
+    """The coordinates: categories of groups, levels of immovable groups, sparse columns, high of
+    each group, bounded features, dense columns, b if there is one, λ.
 
-    Unordered groups are complete, "none" being their last category where it is one, and their least
-    coefficient is zero: b takes the rest.  Ordered and immovable groups lack a level of reference.
+    Groups are complete, "none" being their last category where it is one, and their least
+    coefficient is zero: b takes the rest.  Immovable groups lack a level of reference.
     There is a b if there is an intercept, or a group that has a 1 in every row to stand for it;
     else ``b = -Σ coefficient of "none"``.
     """
@@ -71,7 +70,7 @@ class TableLayout:
     first: IndexArray  # coordinates of the groups' first categories, and the end
     none: NDArray[np.int32]  # those of "none", or -1: only without b
     coordinate: NDArray[np.int32]  # of each column of the problem; -1: left out
-    held: tuple[tuple[int, IndexArray], ...]  # ordered, immovable: the level left out, the others
+    held: tuple[tuple[int, IndexArray], ...]  # immovable: the level left out, the others
     high: int
     start: int  # of the tail: bounded features and what follows
     size: int
@@ -95,21 +94,16 @@ class TableLayout:
         scale = rows.column_scale
         coordinate = np.full(rows.n_columns, -1, dtype=np.int32)
         first, place = [0], 0
-        unordered = domains.groups[: domains.n_unordered]
-        with_none = domains.with_none[: domains.n_unordered]
-        for group, none in zip(unordered, with_none, strict=True):
+        for group, none in zip(domains.groups, domains.with_none, strict=True):
             coordinate[group] = place + np.arange(group.size)
             place += group.size + int(none)
             first.append(place)
-        none = np.where(with_none & (not offset), np.array(first[1:]) - 1, -1)
+        none = np.where(domains.with_none & (not offset), np.array(first[1:]) - 1, -1)
         seen = scale[:n] > 0.0
         seen[domains.columns] = False
         held: list[tuple[int, IndexArray]] = []
-        for group in (*domains.groups[domains.n_unordered :], *domains.held):
-            ordered = len(held) < len(
-                domains.positions
-            )  # samples may move to levels that do not occur
-            levels = group if ordered else group[scale[group] > 0.0]
+        for group in domains.held:
+            levels = group[scale[group] > 0.0]
             dropped = levels[np.argmax(scale[levels])]  # a level of reference
             levels = levels[levels != dropped]
             coordinate[levels] = place + np.arange(levels.size)
@@ -121,7 +115,7 @@ class TableLayout:
         dense = seen & (stored >= _DENSE * rows.n_samples)
         for columns in (np.flatnonzero(seen & ~dense), domains.bounded, np.flatnonzero(dense)):
             if columns is domains.bounded:
-                high, place = place, place + domains.n_unordered
+                high, place = place, place + domains.n_groups
                 start = place
             coordinate[columns] = place + np.arange(columns.size)
             place += columns.size
@@ -134,11 +128,6 @@ class TableLayout:
         )  # fmt: skip
 
     # --- what the compiled loops read -------------------------------------------------------
-
-    @cached_property
-    def level_places(self) -> NDArray[np.int32]:
-        """Coordinates of the levels of ordered groups, -1 for those of reference."""
-        return self.coordinate[self.domains.level_columns]
 
     @cached_property
     def bounded(self) -> NDArray[np.int32]:
@@ -164,24 +153,22 @@ class TableLayout:
         """A block's samples in these coordinates; kept with the block."""
         kept = block.kept.get("table")
         if kept is None or kept[0] != self.token:
-            codes, levels = self._codes(block)
-            combined = self._combined(codes)
-            codes[:, self.domains.n_unordered : self.domains.n_groups] = levels
-            table = Table(block.compiled, codes, combined, self)
+            codes = self._codes(block)
+            table = Table(block.compiled, codes, self._combined(codes), self)
             kept = block.kept["table"] = self.token, table
         return kept[1]
 
-    def _codes(self, block: Block) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Coordinates of the samples' categories in all groups; their levels in ordered ones.
+    def _codes(self, block: Block) -> NDArray[np.int32]:
+        """Coordinates of the samples' categories in all groups.
 
         Where a group has no "none", only samples without weight have none of its levels: these
-        count as the last, in an ordered group as the first.
+        count as the last.
         """
-        own, n = items_of(block, self.domains), self.domains.n_unordered
-        now = np.hstack([own.now, codes_of(block, self.domains.held)])
+        n = self.domains.n_groups
+        now = np.hstack([items_of(block, self.domains).now, codes_of(block, self.domains.held)])
         codes = np.where(now < 0, -1, self.coordinate[now])
         codes[:, :n] = np.where(now[:, :n] < 0, self.first[1:] - 1, codes[:, :n])
-        return codes, np.maximum(own.levels, 0)
+        return codes
 
     def _combined(self, codes: NDArray[np.int32]) -> tuple[Any, Any, Any]:
         """Coordinates of the samples' combinations, the levels each stands for, and their signs.
@@ -263,7 +250,7 @@ class TableLayout:
         for column, value in zip(domains.constant, domains.constant_values, strict=True):
             if self.coordinate[column] < 0:
                 constant += coefficients[column] * value
-        for g in range(domains.n_unordered):
+        for g in range(domains.n_groups):
             part = slice(self.first[g], self.first[g + 1])
             room = push * lam * domains.group_costs[g]
             shove = room - x[part].min()
@@ -298,59 +285,38 @@ class TableLayout:
         own = np.flatnonzero(self._left)
         at = np.full(self.size - 1, there.offset)
         at[self.coordinate[own]] = own
-        n = self.domains.n_unordered
-        at[self.high + np.arange(n)] = there.high[:n]
+        at[self.high + np.arange(self.domains.n_groups)] = there.high
         some = np.flatnonzero(self.domains.with_none)
         at[self.first[some + 1] - 1] = there.none[some]
         spread, place = known.spread[at], None
         if self.offset:
             place, spread[-1] = self.size - 2, 1.0
-        # Without the level of reference nothing but the size of an equation's error counts.
-        kind, levels = known.kind[at], self.level_places[self.level_places >= 0]
-        kind[levels], spread[levels] = FREE, 1.0
         return Coordinates(
-            kind, known.costs[at], known.norm, spread, known.mean[at], known.size[at], place
+            known.kind[at],
+            known.costs[at],
+            known.norm,
+            spread,
+            known.mean[at],
+            known.size[at],
+            place,
         )
 
     def _rows(self) -> RowCone:
-        """``0 ≤ β_k ≤ high_g``; trust rows of groups, bounded features, neighbouring levels."""
+        """``0 ≤ β_k ≤ high_g``, and trust rows of groups and bounded features."""
         domains, n_true = self.domains, 2 * int(self.first[-1])
-        categories, groups = np.arange(n_true // 2), np.arange(domains.n_unordered)
+        categories, groups = np.arange(n_true // 2), np.arange(domains.n_groups)
         highs = self.high + np.repeat(groups, np.diff(self.first))
-        one, other, apart = self._neighbours()
-        trusted = [*self.high + groups, *self.bounded, *one, *self.bounded, *one]
-        beside = [*self.high + groups, *self.bounded, *other, *self.bounded, *other]
-        each = [*domains.bounded_costs, *apart]
-        costs = np.array([*domains.group_costs[: groups.size], *each, *each])
-        columns = np.array([[*categories, *highs, *trusted], [*categories, *categories, *beside]])
+        trusted = [*self.high + groups, *self.bounded, *self.bounded]
+        costs = np.array([*domains.group_costs, *domains.bounded_costs, *domains.bounded_costs])
+        columns = np.array([[*categories, *highs, *trusted], [*categories, *categories, *trusted]])
         entries = np.zeros((2, n_true + costs.size))
         entries[0] = np.where(np.arange(entries.shape[1]) < n_true, 1.0, -1.0)
-        entries[0, n_true + groups.size + len(each) :] = 1.0
+        entries[0, n_true + groups.size + self.bounded.size :] = 1.0
         entries[1, n_true // 2 : n_true] = -1.0
-        for sign, start in ((1.0, n_true + groups.size + self.bounded.size), (-1.0, -one.size)):
-            entries[1, start:][: one.size] = sign * (one != other)
         weight = np.full(entries.shape[1], 1.0 / max(entries.shape[1], self.n_samples))
         weight[n_true:] = 1.0 / max(costs.size, 1)  # trust rows together: one product
         price = np.append(np.zeros(n_true), costs)
         return RowCone(columns.astype(np.int32), entries, price, weight, self.size - 1, costs)
-
-    def _neighbours(self) -> tuple[IndexArray, IndexArray, FloatArray]:
-        """Coordinates of levels next to each other, and what a step between them costs.
-
-        A level next to that of reference is its own neighbour.  A level off the line has the first
-        one as its neighbour.
-        """
-        found: list[Any] = [(np.empty(0, dtype=np.intp),) * 2 + (np.empty(0),)]
-        for k, costs in enumerate(self.domains.level_costs):
-            order = np.argsort(self.domains.positions[k], kind="stable")
-            off = np.isnan(self.domains.positions[k])[order][1:]
-            before = np.where(off, order[0], order[:-1])
-            place = self.coordinate[self.domains.groups[self.domains.n_unordered + k]]
-            one, other = place[order[1:]], place[before]
-            one, other = np.where(one < 0, other, one), np.where(other < 0, one, other)
-            found.append((one, other, costs[order[1:], before]))
-        one, other, apart = map(np.concatenate, zip(*found, strict=True))
-        return one.astype(np.intp), other.astype(np.intp), apart
 
 
 def _stored(block: Block, _: None) -> tuple[None, tuple[Sum]]:

@@ -59,9 +59,7 @@ class DRLogisticRegression(RobustLinearClassifier):
         Groups of one-hot columns, by position or name.  The adversary may only change one category
         of a group into another, at the common ``feature_costs`` of its columns.  "None of these
         columns" is also a category if a training row has no 1 in the group, as with a dropped
-        level, or if the group contains None.  A group given as a dict of columns
-        to numbers, as ``{3: 0, 4: 1}``, is ordered: a change costs the distance between the two
-        numbers times the cost of the columns.
+        level, or if the group contains None.
     bounds : pair (lower, upper), dict or "data", optional
         Range of each feature: two numbers, or two arrays with one number per feature, infinite
         for none; or a dict of columns to pairs, as ``{"age": (0, 120)}``; or ``"data"`` for the
@@ -70,10 +68,6 @@ class DRLogisticRegression(RobustLinearClassifier):
         Which columns of a table are categories.  ``"from_dtype"`` takes the columns of text,
         categories or truth values of a pandas or polars frame.  A missing value is a level of its
         own.  A level that is not in the training data is scored like the average training sample.
-    ordinal : dict of columns to lists of levels, optional
-        Columns of a table with ordered levels, as ``{"grade": ["low", "mid", "high"]}``.  A change
-        by k levels costs k times the cost of the column.  An ordered categorical of pandas needs
-        no entry.
     numbers : list of columns, optional
         Columns of text that hold numbers, such as ``"$1,234.50"``, ``"12 %"`` or ``"1.234,5"``.
         The column decides whether the decimal mark is a point or a comma.  Other text counts as

@@ -83,7 +83,7 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         of the best.
     refit : bool
         Whether to fit the chosen model to all data.  Without a refit the estimator cannot predict.
-    norm, fit_intercept, feature_costs, categories, bounds, categorical_features, ordinal, \
+    norm, fit_intercept, feature_costs, categories, bounds, categorical_features, \
 numbers, missing, solver, tol, max_iter, class_weight, label_noise
         As in :class:`DRLogisticRegression`.
     max_time : float, optional

@@ -49,7 +49,6 @@ class ModelParameters:
     categories: Any = None
     bounds: Any = None
     categorical_features: Any = "from_dtype"
-    ordinal: Mapping[Any, Sequence[Any]] | None = None
     numbers: Sequence[Any] | None = None
     missing: Fill = "error"
     solver: SolverName = "auto"

@@ -171,28 +171,20 @@ def allowances(model: Any) -> list[str]:
     costs = model.feature_costs_
     costs = np.ones(model.coef_.shape[1]) if costs is None else np.asarray(costs)
     costs = np.sqrt(np.diagonal(costs)) if costs.ndim == 2 else costs  # of a column alone
-    ordered = {next(iter(g)) for g in model.categories_ or () if isinstance(g, Mapping)}
     return allowed_by(
         model.epsilon_,
         model.kappa_,
-        [
-            Priced(name, float(costs[place]), kind, ordered=place in ordered)
-            for name, place, kind in _columns(model)
-        ],
+        [Priced(name, float(costs[place]), kind) for name, place, kind in _columns(model)],
     )
 
 
 class Priced(NamedTuple):
-    """A column, the cost of moving it by one (or of changing its level), and its deviation.
-
-    The cost of an ``ordered`` category is that of one level.
-    """
+    """A column, the cost of moving it by one (or of changing its level), and its deviation."""
 
     name: str
     cost: float
     is_category: bool
     deviation: float | None = None
-    ordered: bool = False
 
 
 def allowed_by(epsilon: float, kappa: StatedKappa, columns: Iterable[Priced]) -> list[str]:
@@ -207,13 +199,10 @@ def allowed_by(epsilon: float, kappa: StatedKappa, columns: Iterable[Priced]) ->
     still: list[str] = []
     moved: dict[str, str] = {}
     changed: dict[str, str] = {}
-    stepped: dict[str, str] = {}
     multiples = set()
-    for name, cost, is_category, deviation, ordered in columns:
+    for name, cost, is_category, deviation in columns:
         if math.isinf(cost):
             still.append(name)
-        elif ordered:
-            stepped[name] = f"{epsilon / cost:.3g} levels"
         elif is_category:
             changed[name] = _share(min(epsilon / cost, 1.0))
         else:
@@ -227,11 +216,9 @@ def allowed_by(epsilon: float, kappa: StatedKappa, columns: Iterable[Priced]) ->
         sentences.append(f"numbers may be off on average: {_each(moved, 'by')}")
     if changed:
         sentences.append(f"categories may be miscoded: {_each(changed, 'in')}")
-    if stepped:
-        sentences.append(f"ordered categories may be off on average: {_each(stepped, 'by')}")
     if still:
         sentences.append(f"assumed to be exact: {listed(still)}")
-    if len(moved) + len(changed) + len(stepped) + can_flip(kappa) > 1:
+    if len(moved) + len(changed) + can_flip(kappa) > 1:
         sentences.append("these are alternatives, not a sum")
     return sentences
 

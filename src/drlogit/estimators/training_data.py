@@ -216,16 +216,15 @@ def table_of(model: Any) -> Encoding:
 
 def _groups(stated: Any, table: Encoding) -> Any:
     """Categories as columns of the matrix: the parameter ``categories``, and those encoded."""
-    encoded = table.categories
+    encoded = table.groups
     if stated is None or any(isinstance(each, str) for each in (stated, *stated)):
         return encoded or stated  # anything but a list of groups is refused later
     names = [column.name for column in table.columns]
     first = [place[0] if place.size else -1 for place in table.places]
-    found: list[Any] = []
-    for group in stated:
-        at = [c if c is None else int(first[position_of(c, names, "categories")]) for c in group]
-        ordered = isinstance(group, Mapping)
-        found.append(dict(zip(at, group.values(), strict=True)) if ordered else at)
+    found = [
+        [c if c is None else int(first[position_of(c, names, "categories")]) for c in group]
+        for group in stated
+    ]
     return [*found, *encoded]
 
 
@@ -283,36 +282,32 @@ def _features_to_fit(estimator: Any, X: Any, sample_weight: Any) -> Any:
         return X
     wanted, fill = estimator.categorical_features, estimator.missing
     texts = () if estimator.numbers is None else estimator.numbers
-    ordinal = {} if estimator.ordinal is None else estimator.ordinal
-    if not isinstance(ordinal, Mapping):
-        raise ValueError(f"ordinal must be a dict of columns to their levels, got {ordinal!r:.60}")
     if isinstance(wanted, str) and wanted == "from_dtype" and not is_frame(X):
         wanted = None  # an array has one type
-    if (wanted is not None or texts or ordinal) and not is_table(X):
-        name = "numbers" if texts else "ordinal" if ordinal else "categorical_features"
+    if (wanted is not None or texts) and not is_table(X):
+        name = "numbers" if texts else "categorical_features"
         raise ValueError(
             f"{name} needs a data frame or a dense array, got {type(X).__name__}; declare one-hot "
             "columns with categories"
         )
-    if wanted is None and not texts and not ordinal and (fill == "error" or not is_table(X)):
+    if wanted is None and not texts and (fill == "error" or not is_table(X)):
         return _numbers_seen(estimator, X)
     columns = columns_of(X)
     names = [column.name for column in columns]
     numbers = positions_of(texts, names, "numbers")
-    orders = {position_of(each, names, "ordinal"): ordinal[each] for each in ordinal}
-    categorical = find_categorical(
-        columns, wanted, {*numbers, *orders} if isinstance(wanted, str) else numbers,
-        estimator.categories,
-    )  # fmt: skip
-    categorical = sorted({*categorical, *orders})
+    categorical = find_categorical(columns, wanted, numbers, estimator.categories)
     if not categorical and not numbers and fill == "error":
         return _numbers_seen(estimator, X)
     _check_table(estimator, X, reset=True)
     weights = None if sample_weight is None else check_weights(sample_weight, X.shape[0])
     encoding = fit_encoding(
-        columns, categorical, fill=fill, weights=weights, stated=not isinstance(wanted, str),
-        numbers=numbers, orders=orders,
-    )  # fmt: skip
+        columns,
+        categorical,
+        fill=fill,
+        weights=weights,
+        stated=not isinstance(wanted, str),
+        numbers=numbers,
+    )
     estimator.encoding_, rows = encoding, encoding.matrix(columns)
     estimator.columns_seen_ = columns_seen(rows.matrix, encoding.number_places, rows.absent)
     return rows.matrix

@@ -180,11 +180,7 @@ def _document(model: Any) -> dict[str, Any]:
         "columns": None if encoding is None else [asdict(column) for column in encoding.columns],
         "columns_seen": model.columns_seen_,
         "missing_marks": None if encoding is None else MISSING_MARKS,
-        "categories": None if groups is None else [
-            {"columns": [*group], "places": [*group.values()]}
-            if isinstance(group, Mapping) else [*group]
-            for group in groups
-        ],
+        "categories": None if groups is None else [[*group] for group in groups],
         "bounds": None if bounds is None else [
             np.broadcast_to(np.asarray(end, dtype=float), n_features) for end in bounds
         ],
@@ -301,17 +297,10 @@ def _parse(top: Fields) -> DRLogisticRegression:
         model.columns_seen_ = np.array(top["columns_seen"], dtype=float)  # null is NaN
         if model.columns_seen_.shape != (3, model.n_features_in_):
             raise ValueError(f"'columns_seen' must be three rows of {model.n_features_in_} numbers")
-    model.categories_ = top["categories"] and [
-        dict(zip(group["columns"], group["places"], strict=True))
-        if isinstance(group, dict) else group
-        for group in top["categories"]
-    ]  # fmt: skip
+    model.categories_ = top["categories"]
     domains = check_domains(model.categories_, model.bounds_, n)
     labels = FlipCosts.from_stated(model.kappa, model.classes_)
-    ball = ResultBall(
-        epsilon, labels, model.norm, costs, model.fit_intercept, *domains[:3], domains.with_none,
-        domains.positions,
-    )  # fmt: skip
+    ball = ResultBall(epsilon, labels, model.norm, costs, model.fit_intercept, *domains[:4])
     set_result(model, _parse_fit(fit, ball, K, n, model.tol), epsilon, model.kappa)
     model.set_params(**read_parameters(top["parameters"]))
     return model
@@ -370,16 +359,7 @@ def _parse_encoding(top: Fields, n_features: int) -> Encoding | None:
         fill = None if each["fill"] is None else _numbers(each, "fill")
         if each["decimal"] not in (None, ".", ","):
             raise ValueError(f"'decimal' must be '.', ',' or null, got {each['decimal']!r:.20}")
-        columns.append(
-            EncodedColumn(
-                each["name"],
-                levels,
-                fill,
-                each["kind"],
-                each["decimal"],
-                bool(each.get("ordered", False)),
-            )
-        )
+        columns.append(EncodedColumn(each["name"], levels, fill, each["kind"], each["decimal"]))
     encoding = Encoding(tuple(columns))
     if top["missing_marks"] != list(MISSING_MARKS):
         raise ValueError("'missing_marks' must be those of this version of drlogit")

@@ -124,12 +124,10 @@ def _of_pair(problem: Problem, model: FloatArray) -> tuple[Draw, Callable[[Float
     kept = np.flatnonzero(problem.penalised)
     n_normed, costs = kept.size, problem.costs[kept]
     groups: list[IndexArray] = []
-    positions: tuple[FloatArray | None, ...] = ()
     if problem.domains is not None:
         kept = np.append(kept, problem.domains.columns)
         costs = np.append(costs, problem.domains.column_costs)
         groups = [*problem.domains.groups]
-        positions = (*[None] * problem.domains.n_unordered, *problem.domains.positions)
     free = np.setdiff1d(np.arange(problem.costs.size), kept)
     margins, units = problem.margins(model), np.eye(1, problem.costs.size)[0]
     columns = [
@@ -141,7 +139,7 @@ def _of_pair(problem: Problem, model: FloatArray) -> tuple[Draw, Callable[[Float
     def cost(g: FloatArray) -> float:
         normed = problem.norm.value(g[:n_normed]) if n_normed else 0.0
         *levels, bounded = np.split(g[n_normed:], np.cumsum([group.size for group in groups]))
-        changes = map(least_move, levels, positions)
+        changes = map(least_move, levels)
         return float(normed + sum(changes) + np.abs(bounded).sum())
 
     if problem.rows.n_columns <= min(DENSE_LIMIT, problem.rows.n_samples):

@@ -1,10 +1,5 @@
 from typing import Any
 
-class LevelMoves:
-    n_levels: int
-    def __init__(self, costs: Any, places: Any, n_groups: int) -> None: ...
-    def listed(self, beta: Any) -> tuple[Any, Any, Any, Any]: ...
-
 class Oracle:
     def __init__(self, *arrays: Any) -> None: ...
 

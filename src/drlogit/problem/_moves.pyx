@@ -21,110 +21,12 @@ ctypedef fused value_t:
     double
 
 
-cdef class LevelMoves:
-    """Edges of ordered groups: where the adversary takes a sample from each level and label.
-
-    From level l, level m costs ``costs[l, m]`` and gains ``label (β_l - β_m)``.  Only vertices of
-    the upper hull of these points are worth their cost; the edges between them fall in gain per
-    cost (docs/adversary.md).
-    """
-
-    def __init__(self, costs, places, n_groups):
-        """``costs`` are matrices, one for each group; ``places`` are the columns of all levels, -1
-        for one whose coefficient is zero; ``n_groups`` items come before those of levels.
-        """
-        sizes = [len(each) for each in costs]
-        self.given = costs, places, n_groups
-        self.n_ordered, self.n_levels, self.n_groups = len(sizes), sum(sizes), n_groups
-        self.most = max(sizes, default=1) - 1
-        fit(len(places) == self.n_levels, "levels")
-        self.first = np.cumsum([0, *sizes]).astype(np.int32)
-        self.places = np.asarray(places, np.int32)
-        self.costs = np.concatenate([np.empty(0), *map(np.ravel, costs)]).astype(np.float64)
-        nearest = [np.argsort(each, axis=1, kind="stable").ravel() for each in costs]
-        self.nearest = np.concatenate([np.empty(0), *nearest]).astype(np.int32)
-        cdef unsigned char[::1] room = np.empty((2 * self.n_levels * self.most + 1)
-                                                * sizeof(Item), np.uint8)
-        self.kept, self.edges = room, <Item*>&room[0]
-        self.counts = np.zeros(2 * self.n_levels + 1, np.int32)
-
-    def __reduce__(self):
-        return LevelMoves, self.given
-
-    cdef void price(self, const double* beta, Priced* m) noexcept nogil:
-        """Find the edges for these coefficients, and show them to ``m``."""
-        cdef Py_ssize_t g, own, label, square = 0
-        for g in range(self.n_ordered):
-            for own in range(self.first[g + 1] - self.first[g]):
-                for label in range(2):
-                    self.climb(beta, g, own, label, square)
-            square += (self.first[g + 1] - self.first[g]) ** 2
-        m.n_ordered, m.n_levels, m.most = self.n_ordered, self.n_levels, self.most
-        m.edges, m.counts = self.edges, &self.counts[0]
-
-    cdef void climb(self, const double* beta, Py_ssize_t g, Py_ssize_t own, Py_ssize_t label,
-                    Py_ssize_t square) noexcept nogil:
-        """The edges of the level ``own`` of group g, whose costs begin at ``square``."""
-        cdef Py_ssize_t start = self.first[g], size = self.first[g + 1] - start, k = 0, t, to
-        cdef Py_ssize_t row = label * self.n_levels + start + own
-        cdef double gain, cost, rate, here = self.coefficient(beta, start + own)
-        cdef Item* e = self.edges + row * self.most
-        for t in range(size):                   # from the nearest level on
-            to = self.nearest[square + own * size + t]
-            if to == own:
-                continue
-            gain = here - self.coefficient(beta, start + to)
-            gain, cost = -gain if label else gain, self.costs[square + own * size + to]
-            while True:                         # drop vertices below the line to this one
-                rate = -1.0
-                if k == 0:
-                    rate = gain / cost
-                elif cost > e[k - 1].cost:
-                    rate = (gain - e[k - 1].gain) / (cost - e[k - 1].cost)
-                elif gain > e[k - 1].gain:
-                    rate = e[k - 1].rate
-                if k == 0 or rate < e[k - 1].rate:
-                    break
-                k -= 1
-            if rate <= 0.0:
-                continue
-            e[k].gain, e[k].cost, e[k].rate = gain, cost, rate      # sums, until the end
-            e[k].number, e[k].before = self.n_groups + start + to, e[k - 1].number if k else -1
-            k += 1
-        self.counts[row] = k
-        for t in range(k - 1, 0, -1):
-            e[t].gain -= e[t - 1].gain
-            e[t].cost -= e[t - 1].cost
-
-    cdef inline double coefficient(self, const double* beta, Py_ssize_t level) noexcept nogil:
-        return beta[self.places[level]] if self.places[level] >= 0 else 0.0
-
-    def listed(self, const double[::1] beta):
-        """Gains, costs, rates and targets of edges: arrays of labels by levels by edges; the rate
-        is -inf where there is no edge.
-        """
-        cdef Priced m
-        cdef Py_ssize_t row, t
-        self.price(&beta[0], &m)
-        found = np.zeros((3, 2 * self.n_levels, self.most))
-        found[2] = -np.inf
-        where = np.full((2 * self.n_levels, self.most), -1, np.intp)
-        for row in range(2 * self.n_levels):
-            for t in range(self.counts[row]):
-                it = self.edges[row * self.most + t]
-                found[:, row, t] = it.gain, it.cost, it.rate
-                where[row, t] = it.number - self.n_groups
-        shape = 2, self.n_levels, self.most
-        return (*(each.reshape(shape) for each in found), where.reshape(shape))
-
-
-cdef Py_ssize_t sorted_items(const Priced* m, const int* now, const int* levels,
-                             const double* values, double sign, double least,
-                             Item* out) noexcept nogil:
+cdef Py_ssize_t sorted_items(const Priced* m, const int* now, const double* values, double sign,
+                             double least, Item* out) noexcept nogil:
     """Items of a sample under the label ``sign`` that gain more than ``least`` per cost, best
-    first.  ``now`` are its categories in unordered groups, ``levels`` its levels in ordered ones.
+    first.  ``now`` are its categories.
     """
-    cdef Py_ssize_t n = 0, j, k, t, gap, end, row
+    cdef Py_ssize_t n = 0, j, k, t, gap, end
     cdef double here, gain
     cdef Item it
     for j in range(m.n_groups):
@@ -132,16 +34,7 @@ cdef Py_ssize_t sorted_items(const Priced* m, const int* now, const int* levels,
         gain = here - m.low[j] if sign > 0.0 else m.high[j] - here
         if gain > least * m.group_costs[j]:
             out[n].gain, out[n].cost = gain, m.group_costs[j]
-            out[n].rate, out[n].number, out[n].before = gain / m.group_costs[j], j, -1
-            n += 1
-    for j in range(m.n_ordered):
-        if levels[j] < 0:
-            continue
-        row = levels[j] if sign > 0.0 else m.n_levels + levels[j]
-        for t in range(m.counts[row]):
-            if not m.edges[row * m.most + t].rate > least:
-                break
-            out[n] = m.edges[row * m.most + t]
+            out[n].rate, out[n].number = gain / m.group_costs[j], j
             n += 1
     for j in range(m.n_bounded):
         here = m.beta[m.bounded[j]]
@@ -150,8 +43,8 @@ cdef Py_ssize_t sorted_items(const Priced* m, const int* now, const int* levels,
             gain = m.upper[j] - values[j] if end else values[j] - m.lower[j]
             if gain > 0.0:  # not where a value of an audited row lies beyond this end already
                 out[n].gain, out[n].cost = fabs(here) * gain, m.bounded_costs[j] * gain
-                out[n].rate, out[n].before = fabs(here) / m.bounded_costs[j], -1
-                out[n].number = m.n_groups + m.n_levels + 2 * j + end
+                out[n].rate = fabs(here) / m.bounded_costs[j]
+                out[n].number = m.n_groups + 2 * j + end
                 n += 1
     gap = 1
     while gap < n // 9:
@@ -171,16 +64,15 @@ cdef class Oracle:
     """A model with its prices, and room for the items of a sample."""
     cdef Priced m
     cdef Item* items
-    cdef LevelMoves levels
     cdef readonly Py_ssize_t most           # items of a sample
     cdef object kept
 
     def __init__(self, const double[::1] beta, const double[::1] low, const double[::1] high,
                  const double[::1] group_costs, const double[:, ::1] ends,
-                 const double[::1] bounded_costs, const int[::1] bounded, LevelMoves levels):
-        self.most = low.shape[0] + levels.n_levels + bounded.shape[0]
+                 const double[::1] bounded_costs, const int[::1] bounded):
+        self.most = low.shape[0] + bounded.shape[0]
         cdef unsigned char[::1] room = np.empty((self.most + 1) * sizeof(Item), np.uint8)
-        self.items, self.levels = <Item*>&room[0], levels
+        self.items = <Item*>&room[0]
         self.kept = (room, beta, low, high, group_costs, ends, bounded_costs, bounded)
         self.m.n_groups, self.m.n_bounded = low.shape[0], bounded.shape[0]
         fit(high.shape[0] == low.shape[0] and group_costs.shape[0] == low.shape[0]
@@ -194,16 +86,15 @@ cdef class Oracle:
         if bounded.shape[0]:
             self.m.lower, self.m.upper = &ends[0, 0], &ends[1, 0]
             self.m.bounded_costs, self.m.bounded = &bounded_costs[0], &bounded[0]
-        levels.price(self.m.beta, &self.m)
 
 
-cdef Py_ssize_t prefixes(const Priced* m, Item* items, const int* now, const int* levels,
-                         const double* values, double sign, double score, double cost,
-                         double least, double[:, ::1] out) noexcept nogil:
+cdef Py_ssize_t prefixes(const Priced* m, Item* items, const int* now, const double* values,
+                         double sign, double score, double cost, double least,
+                         double[:, ::1] out) noexcept nogil:
     """Cost and loss of a sample with a label and its best items moved, one after another; how many
     there are.  The label costs ``cost``.
     """
-    cdef Py_ssize_t t, n = sorted_items(m, now, levels, values, sign, least, items)
+    cdef Py_ssize_t t, n = sorted_items(m, now, values, sign, least, items)
     cdef double s, margin = sign * score
     out[0, 0], out[0, 1] = cost, loss_terms(margin, &s)
     for t in range(n):
@@ -248,8 +139,8 @@ cdef Py_ssize_t upper_hull(const double[:, ::1] own, Py_ssize_t n_own,
 
 def envelope(Oracle oracle, Py_ssize_t first, Py_ssize_t last, const double[::1] scores,
              const double[::1] y, const double[::1] kappa, double least, const int[:, ::1] now,
-             const double[:, ::1] values, const int[:, ::1] levels, Py_ssize_t[::1] count,
-             double[::1] rates, double[::1] costs, int[::1] moves):
+             const double[:, ::1] values, Py_ssize_t[::1] count, double[::1] rates,
+             double[::1] costs, int[::1] moves):
     """Edges of the upper hulls of samples ``first`` to ``last - 1``: how many there are.
 
     ``count`` is their number for each sample; ``moves`` is the number of the point that an edge
@@ -259,12 +150,10 @@ def envelope(Oracle oracle, Py_ssize_t first, Py_ssize_t last, const double[::1]
     cdef Py_ssize_t n_own, n_other, N = scores.shape[0], room = (last - first) * (2 * size + 1)
     cdef double cost, step
     cdef const int* codes
-    cdef const int* places
     cdef const double* numbers
     fit(y.shape[0] == N and now.shape[0] == N and values.shape[0] == N and last <= N, "samples")
     fit((kappa.shape[0] == 1 or kappa.shape[0] == N) and now.shape[1] >= oracle.m.n_groups,
         "kappa and groups")
-    fit(levels.shape[0] == N and levels.shape[1] == oracle.m.n_ordered, "levels")
     fit(values.shape[1] == oracle.m.n_bounded and count.shape[0] >= last - first,
         "bounded features")
     fit(rates.shape[0] >= room and costs.shape[0] >= room and moves.shape[0] >= room,
@@ -274,14 +163,13 @@ def envelope(Oracle oracle, Py_ssize_t first, Py_ssize_t last, const double[::1]
     with nogil:
         for i in range(first, last):
             codes = &now[i, 0] if now.shape[1] else NULL
-            places = &levels[i, 0] if levels.shape[1] else NULL
             numbers = &values[i, 0] if values.shape[1] else NULL
-            n_own = prefixes(&oracle.m, oracle.items, codes, places, numbers, y[i], scores[i],
-                             0.0, least, own)
+            n_own = prefixes(&oracle.m, oracle.items, codes, numbers, y[i], scores[i], 0.0,
+                             least, own)
             n_other, cost = 0, kappa[i if kappa.shape[0] > 1 else 0]
             if cost <= 1e300:
-                n_other = prefixes(&oracle.m, oracle.items, codes, places, numbers, -y[i],
-                                   scores[i], cost, least, other)
+                n_other = prefixes(&oracle.m, oracle.items, codes, numbers, -y[i], scores[i], cost,
+                                   least, other)
             top = upper_hull(own, n_own, other, n_other, least, hull)
             count[i - first] = top - 1
             for t in range(1, top):

@@ -8,19 +8,18 @@ into 1.4.  With domains it moves samples only to rows that a table can hold, at 
 Here U are the features without a domain and B the features between two bounds.  The *groups* g are
 sets of one-hot columns; a sample has a 1 in at most one column of a group.  A sample without a 1
 has the category "none" if the group declares it or, in a fit, if it occurs in the data.  The fit
-stores this, so that an audit of other rows uses the same categories.  The levels of an *ordered*
-group lie on a line, and a change costs ``c_g`` times the distance between its two levels.
+stores this, so that an audit of other rows uses the same categories.
 
-For a linear model the best move of a sample consists of *items*.  An unordered group has one item,
-the change to the category that lowers the margin most.  An ordered group has one item for each
-level.  A bounded feature has two, the moves to its ends.  An item has a gain (the loss of margin)
-and a cost.  A feature with a bound on one side only has no domain, because one of the two labels
-always gains by moving to the open side (``docs/adversary.md``).
+For a linear model the best move of a sample consists of *items*.  A group has one item, the change
+to the category that lowers the margin most.  A bounded feature has two, the moves to its ends.  An
+item has a gain (the loss of margin) and a cost.  A feature with a bound on one side only has no
+domain, because one of the two labels always gains by moving to the open side
+(``docs/adversary.md``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -40,30 +39,26 @@ class ItemTable(NamedTuple):
     """The data of a block's samples from which their items follow.
 
     ``now`` is the column of the sample's category in each group, -1 for none.  ``values`` are its
-    bounded features.  ``levels`` is its level in each ordered group, -1 for none; levels are
-    numbered across all ordered groups.
+    bounded features.
     """
 
     now: NDArray[np.int32]
     values: FloatArray
-    levels: NDArray[np.int32]
 
     def picked(self, samples: IndexArray) -> ItemTable:
         """The rows of some samples."""
-        return ItemTable(self.now[samples], self.values[samples], self.levels[samples])
+        return ItemTable(self.now[samples], self.values[samples])
 
 
 class ItemMoves(NamedTuple):
     """The effect of a set of items for each piece.
 
-    ``changed`` lists the unordered groups that change: the piece, the group and the column that
-    the sample leaves (-1 for none).  ``stepped`` lists the ordered groups: the piece, the column it
-    leaves and the column it reaches.  ``shifted`` lists the bounded features: the piece, the column
-    and the change.  ``cost`` is the cost of each piece.
+    ``changed`` lists the groups that change: the piece, the group and the column that the sample
+    leaves (-1 for none).  ``shifted`` lists the bounded features: the piece, the column and the
+    change.  ``cost`` is the cost of each piece.
     """
 
     changed: tuple[IndexArray, IndexArray, NDArray[np.int32]]
-    stepped: tuple[IndexArray, IndexArray, IndexArray]
     shifted: tuple[IndexArray, IndexArray, FloatArray]
     cost: FloatArray
 
@@ -75,9 +70,9 @@ class Domains:
     Attributes
     ----------
     groups : tuple of index arrays
-        The columns of each group whose category can change; ordered groups come last.
+        The columns of each group whose category can change.
     group_costs : array
-        The cost of a change of each group; of an ordered group, per unit of distance.
+        The cost of a change of each group.
     with_none : bool array
         Whether "none of these columns" is a category of the group.
     bounded : index array
@@ -90,9 +85,6 @@ class Domains:
         Columns that hold one value throughout.
     given_ends : pair of arrays, optional
         The bounds of the original features, if ``lower`` and ``upper`` are for shifted ones.
-    positions : tuple of arrays
-        The positions of each ordered group's levels on its line.  NaN marks a level off the line,
-        at distance 1 from every other level.
     """
 
     groups: tuple[IndexArray, ...]
@@ -106,47 +98,22 @@ class Domains:
     constant: IndexArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     constant_values: FloatArray = field(default_factory=lambda: np.empty(0))
     given_ends: tuple[FloatArray, FloatArray] | None = None
-    positions: tuple[FloatArray, ...] = ()
 
     @property
     def n_groups(self) -> int:
         return len(self.groups)
 
     @property
-    def n_unordered(self) -> int:
-        return len(self.groups) - len(self.positions)
-
-    @property
     def n_items(self) -> int:
-        """Items are unordered groups, levels of ordered groups, two ends of bounded features."""
-        return self.n_unordered + self.level_columns.size + 2 * self.bounded.size
-
-    @cached_property
-    def level_columns(self) -> IndexArray:
-        """The columns of all levels of ordered groups."""
-        return _joined(self.groups[self.n_unordered :])
-
-    @cached_property
-    def level_costs(self) -> tuple[FloatArray, ...]:
-        """For each ordered group, the matrix of costs between its levels."""
-        costs = self.group_costs[self.n_unordered :]
-        return tuple(c * distances(at) for c, at in zip(costs, self.positions, strict=True))
+        """Items are groups and the two ends of bounded features."""
+        return self.n_groups + 2 * self.bounded.size
 
     def item_moves(self, table: ItemTable, own: IndexArray, items: BoolArray) -> ItemMoves:
         """The effect and the cost of the ``items`` of each piece; ``own`` is its sample."""
-        n, ordered = self.n_unordered, self.level_columns.size
+        n = self.n_groups
         piece, group = np.nonzero(items[:, :n])
-        cost = items[:, :n] @ self.group_costs[:n]
-        rows, level = np.nonzero(items[:, n : n + ordered])
-        which = np.repeat(np.arange(len(self.positions)), [at.size for at in self.positions])[level]
-        start = table.levels[own[rows], which]
-        first = np.cumsum([0, *(at.size for at in self.positions)])[which]
-        paid = np.zeros(rows.size)
-        for k, costs in enumerate(self.level_costs):
-            of = which == k
-            paid[of] = costs[start[of] - first[of], level[of] - first[of]]
-        cost += np.bincount(rows, paid, minlength=own.size)
-        there, item = np.nonzero(items[:, n + ordered :])
+        cost = items[:, :n] @ self.group_costs
+        there, item = np.nonzero(items[:, n:])
         feature, end = item // 2, item % 2
         distance = np.stack([self.lower, self.upper])[end, feature]
         distance -= table.values[own[there], feature]
@@ -154,7 +121,6 @@ class Domains:
         cost += np.bincount(there, paid, minlength=own.size)
         return ItemMoves(
             (piece, group, table.now[own[piece], group]),
-            (rows, self.level_columns[start], self.level_columns[level]),
             (there, self.bounded[feature], distance),
             cost,
         )
@@ -198,7 +164,6 @@ class Domains:
         return replace(
             self,
             groups=_kept(self.groups, kept),
-            positions=_kept(self.positions, kept[self.n_unordered :]),
             group_costs=self.group_costs[kept],
             with_none=self.with_none[kept],
             bounded=self.bounded[stay],
@@ -217,9 +182,9 @@ class Domains:
         return {
             "groups": (*self.groups, *self.held),
             "with_none": np.append(self.with_none, np.zeros(len(self.held), dtype=bool)),
-            "positions": (*[None] * self.n_unordered, *self.positions, *[None] * len(self.held)),
-            "lower": ends[0], "upper": ends[1],
-        }  # fmt: skip
+            "lower": ends[0],
+            "upper": ends[1],
+        }
 
     def with_none_stated(self, groups: Iterable[Any]) -> list[Any]:
         """The groups as the user gave them, with None added where "none" is a category."""
@@ -240,9 +205,7 @@ class Domains:
     @property
     def largest_cost(self) -> float:
         """An upper bound on the cost of any move within the domains."""
-        changes = self.group_costs[: self.n_unordered].sum()
-        steps = sum(costs.max() for costs in self.level_costs)
-        return float(changes + steps + self.bounded_costs @ self.widths)
+        return float(self.group_costs.sum() + self.bounded_costs @ self.widths)
 
     def targets(self, coefficients: FloatArray) -> NDArray[np.int32]:
         """The columns of each group's least and greatest coefficients, -1 where "none" has it."""
@@ -277,42 +240,17 @@ def items_of(block: Block, domains: Domains) -> ItemTable:
     if kept is None or kept[0] is not domains:
         now = codes_of(block, domains.groups)
         values = np.ascontiguousarray(dense_columns(block.X, domains.bounded))
-        level_of = np.full(block.X.shape[1] + 1, -1, dtype=np.int32)  # the last is that of "none"
-        level_of[domains.level_columns] = np.arange(domains.level_columns.size)
-        levels = np.ascontiguousarray(level_of[now[:, domains.n_unordered :]])
-        kept = block.kept["items"] = domains, ItemTable(now, values, levels)
+        kept = block.kept["items"] = domains, ItemTable(now, values)
     table: ItemTable = kept[1]
     return table
 
 
-def distances(positions: FloatArray) -> FloatArray:
-    """Distances between the levels of an ordered group; a NaN position is at 1 from all others."""
-    apart = np.abs(positions[:, None] - positions)
-    apart[np.isnan(apart)] = 1.0
-    np.fill_diagonal(apart, 0.0)
-    return apart
-
-
-def least_move(change: FloatArray, positions: FloatArray | None) -> float:
+def least_move(change: FloatArray) -> float:
     """A lower bound on the cost of changing the shares of a category's levels, at unit cost.
 
     If the entries of ``change`` do not sum to zero, the difference comes from rows without a level.
     """
-    shares = float(max(-change[change < 0.0].sum(), change[change > 0.0].sum()))
-    if positions is None:
-        return shares
-    shares *= least_step(positions)
-    if np.isnan(positions).any():
-        return shares
-    order = np.argsort(positions)
-    carried = np.abs(np.cumsum(change[order])[:-1]) @ np.diff(positions[order])
-    return max(shares, float(carried)) if abs(change.sum()) <= 1e-12 else shares
-
-
-def least_step(positions: FloatArray | None) -> float:
-    """The least distance between two levels, 1 in an unordered group."""
-    apart = np.ones(1) if positions is None else distances(positions)
-    return float(apart[apart > 0.0].min())
+    return float(max(-change[change < 0.0].sum(), change[change > 0.0].sum()))
 
 
 def _joined(parts: Sequence[IndexArray]) -> IndexArray:
@@ -332,18 +270,16 @@ def dense_columns(X: Matrix, columns: IndexArray) -> FloatArray:
 class Declared(NamedTuple):
     """Domains as the user declares them, before any data are seen; one bound per feature.
 
-    ``with_none`` says for each group whether "none of these columns" is a category.  ``positions``
-    are those of an ordered group's levels, None for other groups.  If ``rows_add_none`` is true,
-    "none" also becomes a category where it occurs in the rows, and a row without a level of an
-    ordered group is an error; otherwise such a row keeps its value.  If ``rows_within`` is true, a
-    row beyond the bounds is an error; otherwise it can only move back towards them.
+    ``with_none`` says for each group whether "none of these columns" is a category.  If
+    ``rows_add_none`` is true, "none" also becomes a category where it occurs in the rows.  If
+    ``rows_within`` is true, a row beyond the bounds is an error; otherwise it can only move back
+    towards them.
     """
 
     groups: tuple[IndexArray, ...]
     lower: FloatArray
     upper: FloatArray
     with_none: BoolArray
-    positions: tuple[FloatArray | None, ...]
     rows_add_none: bool = True
     rows_within: bool = True
 
@@ -353,12 +289,9 @@ def check_domains(
 ) -> Declared:
     """Check ``categories`` and ``bounds``; columns may be given by position or by name.
 
-    None in a group stands for the category "none of these columns".  A dict is an ordered group: it
-    maps columns to positions on a line, or to None for a level off the line.
+    None in a group stands for the category "none of these columns".
     """
-    stated = [*_listed(() if categories is None else categories)]
-    positions = tuple(_places(each) if isinstance(each, Mapping) else None for each in stated)
-    given = [list(_listed(group)) for group in stated]
+    given = [list(_listed(group)) for group in _listed(() if categories is None else categories)]
     with_none = np.array([any(c is None for c in group) for group in given], dtype=bool)
     groups = tuple(_positions(group, n_features, names) for group in given)
     taken = np.concatenate([*groups, np.empty(0, dtype=np.intp)]).astype(np.intp)
@@ -375,23 +308,11 @@ def check_domains(
                 f"got {lower[j]:g} and {upper[j]:g}"
             )
     lower[taken], upper[taken] = -np.inf, np.inf
-    return Declared(groups, lower, upper, with_none, positions)
-
-
-def _places(group: Mapping[Any, Any]) -> FloatArray:
-    """The positions of an ordered group's levels: distinct numbers, NaN for None."""
-    places = as_numbers([np.nan if at is None else at for at in group.values()], "categories")
-    on_line = places[~np.isnan(places)]
-    if None in group or np.unique(on_line).size < on_line.size or np.isinf(on_line).any():
-        raise ValueError(
-            "categories as a dict must map the columns of an ordered group to distinct finite "
-            f"numbers (None: off the line), got {dict(group)!r:.80}"
-        )
-    return places
+    return Declared(groups, lower, upper, with_none)
 
 
 def _listed(values: Any) -> Iterable[Any]:
-    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+    if isinstance(values, str | bytes | dict) or not isinstance(values, Iterable):
         raise ValueError(f"categories must be a list of groups of columns, got {values!r:.80}")
     return values
 
@@ -455,17 +376,10 @@ def domains_of(
     """
     bounded = np.flatnonzero(np.isfinite(declared.lower) & np.isfinite(declared.upper))
     occurs = rows.run(_check_rows, rows.offsets, declared, names)[1][0] > 0.0
-    ordered = np.array([at is not None for at in declared.positions], dtype=bool)
-    for g in np.flatnonzero(ordered & declared.rows_add_none & occurs)[:1]:
-        raise ValueError(
-            "every row must have a 1 in one column of an ordered group, got a row without one in "
-            f"the group of {_shown(declared.groups[g][0], names)}"
-        )
     with_none = declared.with_none | (declared.rows_add_none & occurs)
     costs = costs.copy()
-    groups, group_costs, kept_none, held, positions = [], [], [], [], []
-    for g in np.argsort(ordered, kind="stable"):
-        group = declared.groups[g]
+    groups, group_costs, kept_none, held = [], [], [], []
+    for g, group in enumerate(declared.groups):
         cost = costs[group[0]]
         unequal = np.flatnonzero(costs[group] != cost)
         if unequal.size:
@@ -478,7 +392,6 @@ def domains_of(
             groups.append(group)
             group_costs.append(float(cost))
             kept_none.append(bool(with_none[g]))
-            positions += [] if (at := declared.positions[g]) is None else [at]
         else:
             costs[group] = np.inf
             if not with_none[g]:
@@ -499,7 +412,6 @@ def domains_of(
         tuple(held),
         constant,
         declared.lower[constant],
-        positions=tuple(positions),
     )
     return domains, costs
 

@@ -29,10 +29,9 @@ class Moves:
     flipped : bool array
         Whether the label of the piece is flipped.
     items : uint8 array of shape (n_pieces, n_bytes)
-        A bit for each item, packed by ``numpy.packbits``: for each unordered group that can
-        change, whether it does; then for each level of the ordered groups that can change, whether
-        the sample moves there; then for each bounded feature that can move, whether it moves to its
-        lower end, and whether it moves to its upper end.
+        A bit for each item, packed by ``numpy.packbits``: for each group that can change,
+        whether it does; then for each bounded feature that can move, whether it moves to its lower
+        end, and whether it moves to its upper end.
     share : float array
         The piece's share of the sample's weight.
     s : float array

@@ -30,7 +30,7 @@ from ..rows.centring import centred, exact_dot
 from ..rows.interface import Rows, State
 from ..rows.local import LocalRows
 from ..rows.reductions import Max
-from .domains import Declared, Domains, check_domains, domains_of, least_step
+from .domains import Declared, Domains, check_domains, domains_of
 from .label_costs import FlipCosts, flip_costs, is_stated_singly, with_flip_costs
 from .losses import LAMBDA_CONSTANT, flip_loss
 from .norms import Norm, get_norm
@@ -189,9 +189,8 @@ class Problem(PosedProblem):
         if domains is None:
             return self
         costs = self.costs.copy()
-        # A change of category is a move of two columns, in an ordered group by one step or more.
-        steps = [1.0] * domains.n_unordered + [least_step(at) for at in domains.positions]
-        share = np.append(0.5 * np.array(steps)[domains.group_of], np.ones(domains.bounded.size))
+        # A change of category is a move of two columns.
+        share = np.append(np.full(domains.group_of.size, 0.5), np.ones(domains.bounded.size))
         costs[domains.columns] = share * domains.column_costs
         return replace(self, cost=replace(self.cost, costs=costs, domains=None))
 

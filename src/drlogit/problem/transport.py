@@ -103,9 +103,8 @@ class ResultBall:
     needs the costs of its own samples.  ``feature_costs`` is None if every feature costs 1; it may
     be a cost matrix.  ``groups`` are the columns of categories, including groups that cannot change
     if every sample has one of their categories.  ``with_none``
-    marks the groups in which "none of these columns" is a category.  ``positions`` are those of an
-    ordered group's levels, None for other groups.  ``lower`` and ``upper`` bound each feature and
-    may be infinite.
+    marks the groups in which "none of these columns" is a category.  ``lower`` and ``upper`` bound
+    each feature and may be infinite.
     """
 
     epsilon: float
@@ -117,7 +116,6 @@ class ResultBall:
     lower: FloatArray | None = None
     upper: FloatArray | None = None
     with_none: BoolArray | None = None
-    positions: tuple[FloatArray | None, ...] = ()
 
     @property
     def kappa(self) -> float | FloatArray:

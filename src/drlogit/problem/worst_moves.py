@@ -12,10 +12,6 @@ sets, partial moves included, fill a zonotope in the plane.  ``h(σu - G) - λC`
 upper left chain, and the vertices of that chain are the prefixes.  One sort per sample and label
 therefore finds R_i exactly, in O(m log m) for m items.
 
-An ordered group brings a polygon (its levels) instead of a segment.  The upper left chain of a sum
-of polygons consists of their edges, sorted by gain/cost.  So the items of an ordered group are the
-edges of its upper hull, and they come in the right order.
-
 The order of the items does not depend on λ.  As a function of λ, ``R_i`` is therefore the maximum
 of at most 2m + 2 lines, one for each prefix and label.  Its *envelope* lists the lines that are
 best for some λ, ordered by cost, and the prices at which one replaces the other.
@@ -23,7 +19,6 @@ best for some λ, ordered by cost, and the prices at which one replaces the othe
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +26,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..rows.arrays import FloatArray
-from ._moves import LevelMoves, Oracle
+from ._moves import Oracle
 from ._moves import envelope as _envelope
 from .domains import Domains, ItemTable
 
@@ -43,7 +38,7 @@ class Weighed(NamedTuple):
     """The coefficients and costs of a model's items: all that the loops need besides the samples.
 
     ``beta`` holds the coefficients of all columns; ``low`` and ``high`` are the least and the
-    greatest coefficient of each unordered group.
+    greatest coefficient of each group.
     """
 
     beta: FloatArray
@@ -53,18 +48,19 @@ class Weighed(NamedTuple):
     ends: FloatArray  # lower and upper, in two rows
     bounded_costs: FloatArray
     bounded: NDArray[np.int32]
-    levels: LevelMoves
 
     @classmethod
     def by(cls, domains: Domains, coefficients: FloatArray) -> Weighed:
-        n = domains.n_unordered
-        low, high = (end[:n] for end in domains.ranges(coefficients))
+        low, high = domains.ranges(coefficients)
         return cls(
-            np.ascontiguousarray(coefficients, dtype=np.float64), low, high,
-            domains.group_costs[:n], np.stack([domains.lower, domains.upper]),
-            domains.bounded_costs, domains.bounded.astype(np.int32),
-            LevelMoves(domains.level_costs, domains.level_columns, n),
-        )  # fmt: skip
+            np.ascontiguousarray(coefficients, dtype=np.float64),
+            low,
+            high,
+            domains.group_costs,
+            np.stack([domains.lower, domains.upper]),
+            domains.bounded_costs,
+            domains.bounded.astype(np.int32),
+        )
 
     @property
     def oracle(self) -> Oracle:
@@ -74,7 +70,7 @@ class Weighed(NamedTuple):
     @property
     def n_items(self) -> int:
         """The largest number of items of a sample."""
-        return self.group_costs.size + self.levels.n_levels + self.bounded.size
+        return self.group_costs.size + self.bounded.size
 
 
 class Envelopes(NamedTuple):
@@ -131,8 +127,7 @@ class Reach(NamedTuple):
 
 def reach(signs: FloatArray, table: ItemTable, model: Weighed) -> Reach:
     """Gains of group changes; gain per cost of bounded features and their largest cost."""
-    now = table.now[:, : model.low.size]
-    here = np.where(now >= 0, model.beta[np.maximum(now, 0)], 0.0)
+    here = np.where(table.now >= 0, model.beta[np.maximum(table.now, 0)], 0.0)
     groups = np.where(signs[:, None] > 0.0, here - model.low, model.high - here)
     slopes = model.beta[model.bounded]
     down = signs[:, None] * slopes > 0.0
@@ -154,12 +149,11 @@ def changes(
     table = table.picked(own)
     items = _prefixes(signs, lengths, table, model, domains)
     found = domains.item_moves(table, np.arange(own.size), items)
-    (piece, group, left), (rows, start, end), (there, feature, by) = found[:3]
+    (piece, group, left), (there, feature, by) = found[:2]
     reached = domains.targets(model.beta)[(signs[piece] <= 0.0).astype(np.intp), group]
-    row = np.concatenate([piece, piece, rows, rows, there])
-    column = np.concatenate([left, reached, start, end, feature])
-    sizes = np.repeat([-1.0, 1.0, -1.0, 1.0], [piece.size, piece.size, rows.size, rows.size])
-    value = np.concatenate([sizes, by])
+    row = np.concatenate([piece, piece, there])
+    column = np.concatenate([left, reached, feature])
+    value = np.concatenate([np.repeat([-1.0, 1.0], piece.size), by])
     some = column >= 0  # "none" has no column
     entries = value[some], (row[some], column[some])
     return sp.csr_array(entries, shape=(own.size, n_features))
@@ -173,35 +167,19 @@ def _prefixes(
     domains: Domains,
 ) -> NDArray[np.bool_]:
     """The items among the ``lengths`` best of each sample, as a mask."""
-    n, (n_groups, n_levels) = signs.size, (model.low.size, model.levels.n_levels)
+    n_groups = model.low.size
     found = reach(signs, table, model)
-    rates, targets = edges_of(signs, table, model)[2:]
-    n_edges = math.prod(rates.shape[1:])
     every = [
         found.groups / model.group_costs,
-        rates.reshape(n, n_edges),
         np.where(found.distances > 0.0, found.rates, -np.inf),
     ]
     order = np.argsort(-np.hstack(every), axis=1, kind="stable")
     ranks = np.empty_like(order)
     np.put_along_axis(ranks, order, np.arange(order.shape[1])[None], axis=1)
-    groups, steps, ends = np.split(ranks < lengths[:, None], np.cumsum([n_groups, n_edges]), 1)
-    items = np.zeros((n, domains.n_items), dtype=bool)
+    groups, ends = np.split(ranks < lengths[:, None], [n_groups], axis=1)
+    items = np.zeros((signs.size, domains.n_items), dtype=bool)
     items[:, :n_groups] = groups
-    # An ordered group ends at the target of the last edge that it takes.
-    count = steps.reshape(rates.shape).sum(axis=2)
-    piece, k = np.nonzero(count)
-    items[piece, n_groups + targets[piece, k, count[piece, k] - 1]] = True
     piece, j = np.nonzero(ends)
     upper = (signs[piece] * model.beta[model.bounded[j]] <= 0.0).astype(np.intp)
-    items[piece, n_groups + n_levels + 2 * j + upper] = True
+    items[piece, n_groups + 2 * j + upper] = True
     return items
-
-
-def edges_of(signs: FloatArray, table: ItemTable, model: Weighed) -> tuple[Any, ...]:
-    """Gains, costs, rates and targets of the samples' edges: samples by ordered groups by edges."""
-    listed = model.levels.listed(model.beta)
-    level, label = table.levels, (signs <= 0.0).astype(np.intp)[:, None]
-    none = np.where(level < 0, 1, 0)[..., None]  # no level, no edge
-    found = [each[label, np.maximum(level, 0)] for each in listed]
-    return tuple(np.where(none, [0.0, 0.0, -np.inf, -1][k], each) for k, each in enumerate(found))

@@ -188,7 +188,7 @@ def _in_ball(
         own = words_of(measured.costs, measured.categories, measured.bounds)
     groups = measured.categories if categories is None else categories
     declared = check_domains(groups, None, n_features, measured.names)
-    measured = replace(measured, X=matrix, categories=declared.groups, positions=declared.positions)
+    measured = replace(measured, X=matrix, categories=declared.groups)
     if common is not None:
         there = _carried_over(common, measured.features, n_features, for_bounds=costs is not None)
         other = common[1].measured
@@ -225,7 +225,6 @@ def _in_ball(
     ends = check_domains(measured.categories, bounds, n_features, measured.names)
     return measured, ends._replace(
         with_none=declared.with_none,
-        positions=declared.positions,
         rows_add_none=categories is not None,
         rows_within=stated_bounds is not None,
     )

@@ -10,9 +10,8 @@ constant gain per cost up to their end; the others without end, at the rate ``â€
 given set of changed categories, the rest is filled in the order of the rates, the largest first.
 Of categories that cost the same, those with the largest gains are changed first.  So there are only
 ``n + 1`` sets to try if all n categories cost the same, and the product of such numbers if costs
-differ.  An ordered category is tried at each level that gains more than all nearer ones.  Beyond
-:data:`_MOST_SETS` sets, neighbouring costs are replaced by the lower one.  The result is then a
-lower bound of the cost, and a crossing that is cheap but maybe not the cheapest.
+differ.  Beyond :data:`_MOST_SETS` sets, neighbouring costs are replaced by the lower one.  The
+result is then a lower bound of the cost, and a crossing that is cheap but maybe not the cheapest.
 """
 
 from __future__ import annotations
@@ -40,68 +39,16 @@ _MOST_SETS = 2000
 class Crossing(NamedTuple):
     """A crossing of the boundary for each sample: changed categories, and costs of other moves.
 
-    ``changed`` are the unordered groups that change, ``levels`` where the ordered ones go (-1: they
-    stay).  ``bounded`` has a column for each bounded feature; ``further`` goes into moves without
-    end, infinite where nothing gets across.  ``cost`` is that of all; no way costs less than
-    ``least``.
+    ``changed`` are the groups that change.  ``bounded`` has a column for each bounded feature;
+    ``further`` goes into moves without end, infinite where nothing gets across.  ``cost`` is that
+    of all; no way costs less than ``least``.
     """
 
     changed: BoolArray
-    levels: IndexArray
     bounded: FloatArray
     further: FloatArray
     cost: FloatArray
     least: FloatArray
-
-
-class LevelOptions(NamedTuple):
-    """Levels that an ordered group may go to from each level, nearest first, for labels +1 and -1.
-
-    Each gains more than all before it.  The arrays have two labels by levels by options; a cost is
-    infinite where there is no further option.  ``counted`` is the cost or, where options were left
-    out, that of the nearest of those that this option replaces.
-    """
-
-    counted: FloatArray
-    cost: FloatArray
-    gain: FloatArray
-    target: IndexArray
-
-    @classmethod
-    def of(cls, costs: FloatArray, values: FloatArray, first: int) -> LevelOptions:
-        """Those of levels with these coefficients, the first of which has the number ``first``."""
-        n = values.size
-        shape = 2, n, n
-        cost, gain, target = np.full(shape, np.inf), np.zeros(shape), np.full(shape, -1)
-        for label, start in itertools.product(range(2), range(n)):
-            best, k = 0.0, 0
-            gains = (values[start] - values) * (1.0 - 2.0 * label)
-            for to in np.lexsort((-gains, costs[start])):
-                if gains[to] > best:
-                    best = gain[label, start, k] = gains[to]
-                    cost[label, start, k], target[label, start, k] = costs[start, to], first + to
-                    k += 1
-        kept = slice(max(int(np.isfinite(cost).sum(axis=2).max()), 1))
-        return cls(cost[..., kept], cost[..., kept], gain[..., kept], target[..., kept])
-
-    @property
-    def size(self) -> int:
-        return int(self.cost.shape[2])
-
-    def halved(self) -> LevelOptions:
-        """Every second option, at the counted cost of the one before it."""
-        every = np.arange(0, self.size, 2)
-        second = np.minimum(every + 1, self.size - 1)
-        there = np.isfinite(self.cost[..., second])
-        kept = np.where(there, second, every)
-        rest: list[Any] = [np.take_along_axis(part, kept, axis=2) for part in self[1:]]
-        return LevelOptions(self.counted[..., every], *rest)
-
-    def picked(self, labels: IndexArray, levels: IndexArray) -> LevelOptions:
-        """Those of samples, options first; a sample without a level has none."""
-        found: list[Any] = [part[labels, np.maximum(levels, 0)].T for part in self]
-        without = levels < 0
-        return LevelOptions(*(np.where(without, np.inf, cost) for cost in found[:2]), *found[2:])
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +67,7 @@ class DomainMoves:
     def items(self) -> ItemTable:
         """The categories and the bounded features of all samples."""
         rows, tables = self.rows, self.domains.tables(self.rows)
-        return ItemTable(*(rows.gather(rows.run(_part, tables, part)[0]) for part in range(3)))
+        return ItemTable(*(rows.gather(rows.run(_part, tables, part)[0]) for part in range(2)))
 
     @cached_property
     def weighed(self) -> Weighed:
@@ -144,53 +91,32 @@ class DomainMoves:
 
     def item_costs(self, changed: Any) -> Any:
         """The cost of changes, with a column for each category and each bounded feature."""
-        domains, n = self.domains, self.domains.n_unordered
+        domains = self.domains
         columns = np.concatenate([*domains.groups, np.empty(0, dtype=np.intp)]).astype(np.intp)
         ones = np.ones(columns.size), (columns, domains.group_of)
         groups = sp.csr_array(ones, shape=(changed.shape[1], domains.n_groups))
         touched = sp.csr_array(abs(changed) @ groups)
         touched.data = domains.group_costs[touched.indices]
-        paid = [
-            costs[levels.argmin(axis=1), levels.argmax(axis=1)][:, None]
-            for costs, group in zip(domains.level_costs, domains.groups[n:], strict=True)
-            for levels in [changed[:, group].toarray()]
-        ]
-        touched = sp.hstack([touched[:, :n], *paid])
         moved = abs(changed[:, domains.bounded]) @ sp.diags_array(domains.bounded_costs)
         return sp.hstack([touched, moved], format="csr")
 
     # --- across the boundary ----------------------------------------------------------------
 
     @cached_property
-    def _tried(self) -> tuple[FloatArray, list[LevelOptions]]:
-        """Costs of unordered groups and options of ordered ones, so few that all sets are tried.
-
-        Costs may be lower than they are, and options fewer.
-        """
-        domains, n = self.domains, self.domains.n_unordered
-        counted, options, first = domains.group_costs[:n].copy(), [], 0
-        for costs, group in zip(domains.level_costs, domains.groups[n:], strict=True):
-            options.append(LevelOptions.of(costs, self.coefficients[group], first))
-            first += group.size
+    def _counted(self) -> FloatArray:
+        """Costs of groups, some of them lowered so that few sets are enough to try all."""
+        counted = self.domains.group_costs.copy()
         while True:
             costs, counts = np.unique(counted, return_counts=True)
-            sizes = [each.size for each in options]
-            n_sets = math.prod([*(counts + 1).tolist(), *(size + 1 for size in sizes)])
-            if n_sets <= _MOST_SETS or (costs.size < 2 and max(sizes, default=1) < 2):
-                return counted, options
-            if max(sizes, default=1) > 1:
-                largest = int(np.argmax(sizes))
-                options[largest] = options[largest].halved()
-            else:
-                nearest = int(np.argmin(costs[1:] / costs[:-1]))
-                counted[counted == costs[nearest + 1]] = costs[nearest]
+            if costs.size < 2 or math.prod((counts + 1).tolist()) <= _MOST_SETS:
+                return counted
+            nearest = int(np.argmin(costs[1:] / costs[:-1]))
+            counted[counted == costs[nearest + 1]] = costs[nearest]
 
     @property
     def exact_crossings(self) -> bool:
         """Whether all sets that can be best are tried, so that costs are exact."""
-        counted, options = self._tried
-        same = all((each.counted == each.cost).all() for each in options)
-        return same and bool((counted == self.domains.group_costs[: counted.size]).all())
+        return bool((self._counted == self.domains.group_costs).all())
 
     def crossing_costs(
         self, gap: FloatArray, signs: FloatArray, attained: bool = False
@@ -205,43 +131,29 @@ class DomainMoves:
 
     def cheapest(self, index: IndexArray, gap: FloatArray, signs: FloatArray) -> Crossing:
         """The cheapest crossing that gains ``gap``, or a cheap one if not all sets are tried."""
-        items = self.items.picked(index)
+        items, costs = self.items.picked(index), self._counted
         found = reach(signs, items, self.weighed)
-        need, (costs, options) = np.maximum(gap, 0.0), self._tried
-        labels, n = (signs < 0.0).astype(np.intp), need.size
-        first = np.cumsum([0, *(each.gain.shape[1] for each in options)])
-        steps = [
-            each.picked(labels, items.levels[:, k] - first[k]) for k, each in enumerate(options)
-        ]
+        need, n = np.maximum(gap, 0.0), gap.size
         alike = [np.flatnonzero(costs == cost) for cost in np.unique(costs)]
         ranks = np.zeros(found.groups.shape, dtype=np.intp)
         for group in alike:  # of those that cost the same, the largest gains first
             order = np.argsort(-found.groups[:, group], axis=1, kind="stable")
             ranks[:, group] = np.argsort(order, axis=1, kind="stable")
         best, changed = np.full(n, np.inf), np.zeros(ranks.shape, dtype=bool)
-        levels, paid, gained = np.full((n, len(steps)), -1), np.zeros(n), np.zeros(n)
         limit = np.zeros(costs.size, dtype=np.intp)
-        sizes = [*(group.size for group in alike), *(each.size for each in options)]
-        for counts in itertools.product(*(range(size + 1) for size in sizes)):
-            for group, count in zip(alike, counts[: len(alike)], strict=True):
+        for counts in itertools.product(*(range(group.size + 1) for group in alike)):
+            for group, count in zip(alike, counts, strict=True):
                 limit[group] = count
             some = ranks < limit
-            gain, counted = np.where(some, found.groups, 0.0).sum(axis=1), some @ costs
-            real = some @ self.domains.group_costs[: costs.size]
-            for each, k in zip(steps, counts[len(alike) :], strict=True):
-                if k:
-                    gain, counted = gain + each.gain[k - 1], counted + each.counted[k - 1]
-                    real = real + each.cost[k - 1]
+            gain = np.where(some, found.groups, 0.0).sum(axis=1)
             bounded, further = self._filled(found, need - gain)
-            cost = counted + bounded.sum(axis=1) + further
+            cost = some @ costs + bounded.sum(axis=1) + further
             better = cost < best
             best[better], changed[better] = cost[better], some[better]
-            paid[better], gained[better] = real[better], gain[better]
-            for j, (each, k) in enumerate(zip(steps, counts[len(alike) :], strict=True)):
-                levels[better, j] = each.target[k - 1][better] if k else -1
+        gained = np.where(changed, found.groups, 0.0).sum(axis=1)
         bounded, further = self._filled(found, need - gained)
-        cost = paid + bounded.sum(axis=1) + further
-        return Crossing(changed, levels, bounded, further, cost, np.minimum(best, cost))
+        cost = changed @ self.domains.group_costs + bounded.sum(axis=1) + further
+        return Crossing(changed, bounded, further, cost, np.minimum(best, cost))
 
     def moves_across(
         self, index: IndexArray, gap: FloatArray, signs: FloatArray
@@ -252,10 +164,8 @@ class DomainMoves:
         adverse = signs[:, None] * np.sign(self.coefficients[domains.bounded])
         moves[:, domains.bounded] -= adverse * crossing.bounded / domains.bounded_costs
         now, targets = self.items.now[index], domains.targets(self.coefficients)
-        there = targets[(signs < 0.0).astype(np.intp)[:, None], np.arange(domains.n_unordered)]
-        there = np.hstack([there, domains.level_columns[crossing.levels]])
-        changed = np.hstack([crossing.changed, crossing.levels >= 0])
-        for k, g in zip(*np.nonzero(changed), strict=True):
+        there = targets[(signs < 0.0).astype(np.intp)[:, None], np.arange(domains.n_groups)]
+        for k, g in zip(*np.nonzero(crossing.changed), strict=True):
             for column, step in ((now[k, g], -1.0), (there[k, g], 1.0)):
                 if column >= 0:  # else none of the group's columns
                     moves[k, column] += step

@@ -90,7 +90,6 @@ def allowed_at(audit: Adversary, radii: FloatArray) -> list[list[str]]:
             float(costs[feature.columns[0]] * abs(feature.scale)),
             feature.levels is not None,
             float(spread[feature.columns[0]] / abs(feature.scale)) or None,
-            feature.positions is not None,
         )
         for feature in audit.features
     ]

@@ -43,7 +43,7 @@ class MeasuredFeature:
     """A feature, and where it is in the matrix.
 
     ``levels`` are those of a category's columns, None for a number; ``otherwise`` is what a row
-    without any of them means.  ``positions`` are the places of ordered levels, None for others.
+    without any of them means.
     """
 
     name: str
@@ -52,7 +52,6 @@ class MeasuredFeature:
     otherwise: str = Column.otherwise
     scale: float = 1.0
     shift: float = 0.0
-    positions: FloatArray | None = None
 
 
 def labels_of(names: Sequence[Any] | None, n_columns: int) -> list[str]:
@@ -81,10 +80,7 @@ def categories_of(columns: Sequence[Column]) -> dict[Hashable, list[int]]:
 
 
 def features_of(
-    columns: Sequence[Column],
-    labels: Sequence[str],
-    groups: Sequence[IndexArray],
-    positions: Sequence[FloatArray | None] = (),
+    columns: Sequence[Column], labels: Sequence[str], groups: Sequence[IndexArray]
 ) -> tuple[MeasuredFeature, ...]:
     """The features of a matrix whose ``groups`` are categories, in the order of the columns.
 
@@ -97,18 +93,16 @@ def features_of(
         for column, label in zip(columns, labels, strict=True)
     ]
     features, taken = [], set()
-    for group, places in zip(groups, positions or [None] * len(groups), strict=True):
+    for group in groups:
         own, first = np.sort(group), columns[min(group)]
-        places = None if places is None else places[np.argsort(group)]
         taken.update(own.tolist())
         if known.get(first.group) == own.tolist():
             levels = tuple(columns[j].level for j in own)
-            known_as = first.name, own, levels, first.otherwise
-            features.append(MeasuredFeature(*known_as, positions=places))
+            features.append(MeasuredFeature(first.name, own, levels, first.otherwise))
         else:
             levels = tuple(shown[j] for j in own)
             name = " or ".join((*levels[:3], "…") if len(levels) > 3 else levels)
-            features.append(MeasuredFeature(name, own, levels, positions=places))
+            features.append(MeasuredFeature(name, own, levels))
     for j in (j for j in range(len(columns)) if j not in taken):
         column, own = columns[j], np.array([j])
         if column.step or column.group is not None:

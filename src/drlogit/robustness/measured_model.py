@@ -48,8 +48,7 @@ class MeasuredModel:
     ``fit`` is the model if it is an estimator of ours.  ``costs``, ``categories`` and ``bounds``
     are the defaults of the ball; None where they are not known.  ``space`` describes the space in
     words, and ``columns`` what is known of the columns besides their names.  ``bounds_from_rows``:
-    the bounds were found in rows, so that other rows may lie beyond them.  ``positions`` are the
-    places of the levels of ordered categories, None for other categories.
+    the bounds were found in rows, so that other rows may lie beyond them.
     """
 
     linear: LinearModel
@@ -63,7 +62,6 @@ class MeasuredModel:
     encoding: Encoding | None = None
     columns: Sequence[Column] = ()
     bounds_from_rows: bool = False
-    positions: tuple[FloatArray | None, ...] = ()
     matrix: FloatArray | None = None  # of costs
 
     @cached_property
@@ -71,7 +69,7 @@ class MeasuredModel:
         """The features of the table that the columns belong to."""
         labels = labels_of(self.names, self.linear.coef.shape[-1])
         known = self.columns or [Column(j, label) for j, label in enumerate(labels)]
-        return features_of(known, labels, self.categories or (), self.positions)
+        return features_of(known, labels, self.categories or ())
 
 
 def own_fit(model: Any) -> RobustLinearClassifier | None:
@@ -191,12 +189,9 @@ def _as_fitted(fit: RobustLinearClassifier, measured: MeasuredModel) -> Measured
 def _in_ball_of_result(ball: ResultBall, measured: MeasuredModel) -> MeasuredModel:
     """Costs, categories and bounds of a result, as :func:`drlogit.solve` takes them."""
     none = np.zeros(len(ball.groups), dtype=bool) if ball.with_none is None else ball.with_none
-    positions = ball.positions or (None,) * len(ball.groups)
     groups: list[Any] = [
         [*group.tolist(), *[None] * bool(some)]
-        if at is None
-        else dict(zip(group.tolist(), [None if np.isnan(x) else x for x in at], strict=True))
-        for group, some, at in zip(ball.groups, none, positions, strict=True)
+        for group, some in zip(ball.groups, none, strict=True)
     ]
     bounds = None if ball.lower is None else (ball.lower, ball.upper)
     return replace(measured, costs=ball.feature_costs, categories=groups or None, bounds=bounds)

@@ -61,14 +61,14 @@ def moved_columns(audit: Adversary, old: Matrix, new: Matrix, declared: float | 
 
 
 def _distance(feature: MeasuredFeature, old: Matrix, new: Matrix) -> float:
-    """What a feature must move: ``W₁``, or the total variation of an unordered category."""
+    """What a feature must move: ``W₁``, or the total variation of a category."""
     if feature.levels is None:
         j = int(feature.columns[0])
         return float(wasserstein_distance(_dense(old, [j]).ravel(), _dense(new, [j]).ravel()))
     # A row without any of the levels has a level of its own.
     shares = [_dense(each, feature.columns).mean(axis=0) for each in (old, new)]
     change = shares[1] - shares[0]
-    return least_move(change, feature.positions)
+    return least_move(change)
 
 
 def _dense(matrix: Matrix, columns: Any) -> FloatArray:

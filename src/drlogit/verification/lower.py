@@ -70,13 +70,8 @@ def _are_pieces(s: FloatArray, moves: Moves, samples: SamplesInBall) -> bool:
         return False
     if (np.bincount(sample, moves.share, 1) > 1.0).any():
         return False
-    bits, n = samples.bits(moves.items), domain.n_unordered
-    ends = bits[:, n + domain.level_columns.size :]
+    ends = samples.bits(moves.items)[:, domain.n_groups :]
     both = ends[:, ::2] & ends[:, 1::2]
-    for at in domain.positions:  # one level at a time
-        if (bits[:, n : n + at.size].sum(axis=1) > 1).any():
-            return False
-        n += at.size
     return not both.any() and bool(np.isfinite(samples.flip_costs[sample[moves.flipped]]).all())
 
 
@@ -176,38 +171,26 @@ def _changes(
 ) -> tuple[Any, Any, FloatArray]:
     """Which samples have "none", what pieces change of their samples' rows, and at which cost.
 
-    A category that is changed is left out (label +1) or becomes the highest one (label -1), in an
-    ordered group the level that is named.
+    A category that is changed is left out (label +1) or becomes the highest one (label -1).
     """
     domain, n, n_groups = samples.domain, samples.costs.size, samples.domain.n_groups
     now, none = samples.present(part), n + n_groups + np.arange(n_groups)
     own, bits = moves.sample - first, samples.bits(moves.items)
     down = (samples.signs[moves.sample] > 0.0) == moves.flipped
     sample, without = np.nonzero(now < 0)
-    unordered, end = domain.n_unordered, domain.n_unordered + domain.level_columns.size
-    k, g = np.nonzero(bits[:, :unordered])
+    k, g = np.nonzero(bits[:, :n_groups])
     present = now[own[k], g]
     high = down[k]
-    there, item = np.nonzero(bits[:, end:])
+    there, item = np.nonzero(bits[:, n_groups:])
     j = item // 2
     distance = np.where(item % 2 == 1, domain.upper[j], domain.lower[j])
     distance -= samples.values(part)[own[there], j]
-    cost = bits[:, :unordered] @ domain.group_costs[:unordered]
+    cost = bits[:, :n_groups] @ domain.group_costs
     cost += np.bincount(there, domain.bounded_costs[j] * np.abs(distance), own.size)
-    stepped, left, reached, first = [k[:0]], [k[:0]], [k[:0]], unordered
-    for which, group in enumerate(domain.groups[unordered:]):
-        piece, level = np.nonzero(bits[:, first : first + group.size])
-        before = now[own[piece], unordered + which]
-        place = np.argmax(group == before[:, None], axis=1)
-        np.add.at(cost, piece, domain.level_costs[which][place, level])
-        stepped, left, reached = [*stepped, piece], [*left, before], [*reached, group[level]]
-        first += group.size
-    steps, before, after = map(np.concatenate, (stepped, left, reached))
-    sizes = k.size, int(high.sum()), steps.size, steps.size
-    values = np.concatenate([np.repeat([-1.0, 1.0, -1.0, 1.0], sizes), distance])
+    values = np.concatenate([np.repeat([-1.0, 1.0], (k.size, int(high.sum()))), distance])
     category = np.where(present >= 0, present, none[g])
-    columns = np.concatenate([category, n + g[high], before, after, domain.bounded[j]])
-    places = np.concatenate([k, k[high], steps, steps, there]), columns
+    columns = np.concatenate([category, n + g[high], domain.bounded[j]])
+    places = np.concatenate([k, k[high], there]), columns
     width = n + 2 * n_groups
     return (
         sp.csr_array((np.ones(sample.size), (sample, none[without])), shape=(len(now), width)),

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..problem.domains import Domains, dense_columns, least_step
+from ..problem.domains import Domains, dense_columns
 from ..problem.parameters import FAR, RANGE
 from ..problem.proof import BrokenProofError
 from ..problem.transport import ResultBall
@@ -185,7 +185,6 @@ def samples_of(
     upper = np.full(n_features, np.inf) if ball.upper is None else ball.upper
     bounded = np.flatnonzero(np.isfinite(lower) & np.isfinite(upper))
     groups, with_none = ball.groups, np.zeros(len(ball.groups), dtype=bool)
-    positions = ball.positions or (None,) * len(groups)
     if ball.with_none is not None:
         with_none |= ball.with_none
     for rows, part in parts(X, n_features) if groups or bounded.size else ():
@@ -194,23 +193,20 @@ def samples_of(
             values = dense_columns(part, group)[counted]
             with_none[g] |= bool((values == 0.0).all(axis=1).any())
             one = ((values == 0.0) | (values == 1.0)).all(axis=1) & (values.sum(axis=1) <= 1.0)
-            if positions[g] is not None:
-                one &= values.any(axis=1)
             _check(one, rows.start + counted, group, "category")
         values = dense_columns(part, bounded)[counted]
         inside = (values >= lower[bounded]) & (values <= upper[bounded])
         _check(np.all(inside, axis=1), rows.start + counted, bounded, "values within the bounds")
     movable, several = [], label_costs.shape[1] > 2
-    for g in sorted(range(len(groups)), key=lambda g: positions[g] is not None):
-        group = groups[g]
+    for g, group in enumerate(groups):
         if (costs[group] != costs[group[0]]).any():
             raise ValueError("feature_costs of one group's columns must be equal")
         if group.size + int(with_none[g]) == 1:
             costs[group] = np.inf
         if np.isfinite(costs[group[0]]):
             movable.append(g)
-            if several:  # numbers: a change moves two columns, in ordered groups by one step
-                costs[group] *= 0.5 * least_step(positions[g])
+            if several:  # numbers: a change moves two columns
+                costs[group] *= 0.5
     costs[bounded[lower[bounded] == upper[bounded]]] = np.inf
     bounded = bounded[np.isfinite(costs[bounded])]
     complete = [groups[g] for g in (*movable, *range(len(groups))) if not with_none[g]]
@@ -219,10 +215,14 @@ def samples_of(
     if ball.epsilon == 0.0 or several:  # nothing moves, or only by the norm
         movable, bounded = [], bounded[:0]
     domain = Domains(
-        tuple(groups[g] for g in movable), np.array([costs[groups[g][0]] for g in movable]),
-        with_none[movable], bounded, lower[bounded], upper[bounded], costs[bounded],
-        positions=tuple(at for g in movable if (at := positions[g]) is not None),
-    )  # fmt: skip
+        tuple(groups[g] for g in movable),
+        np.array([costs[groups[g][0]] for g in movable]),
+        with_none[movable],
+        bounded,
+        lower[bounded],
+        upper[bounded],
+        costs[bounded],
+    )
     costs[domain.columns] = np.inf
     return SamplesInBall(
         X, signs, weights, ball.epsilon, ball.norm, costs, label_costs, domain, ball.fit_intercept,

@@ -12,9 +12,6 @@ only items that gain more than λ per cost (its slope in G is at most 1).
 *Rounding.* R rises with gains and falls with costs. So costs are rounded downwards, rates
 gain/cost upwards, and the gain of an item is taken to be their product: then the rates are the
 numbers that are sorted, the order is right, and what is left is the rounding of prefix sums.
-The items of an ordered group are the steps of a chain above all its points (cost, gain).  Each step
-goes to the point that is steepest from where the chain is, and its rate is rounded upwards: so no
-point is above the chain, whatever is rounded.
 """
 
 from __future__ import annotations
@@ -90,46 +87,21 @@ def margins(samples: SamplesInBall, coef: FloatArray, intercept: float) -> Enclo
 
 def _items(samples: SamplesInBall, beta: FloatArray, part: Any) -> tuple[FloatArray, FloatArray]:
     """Rates and costs of the items of some samples, for the labels -1 and +1 (first axis)."""
-    domain, n = samples.domain, samples.domain.n_unordered
+    domain, n = samples.domain, samples.domain.n_groups
     shape = 2, part.shape[0], n + domain.bounded.size
     rates, costs = np.empty(shape), np.empty(shape)
     now = samples.present(part)
     here = np.where(now >= 0, beta[now], 0.0)
-    for g, group in enumerate(domain.groups[:n]):
+    for g, group in enumerate(domain.groups):
         ends = np.append(beta[group], 0.0) if domain.with_none[g] else beta[group]
         rates[0, :, g], rates[1, :, g] = ends.max() - here[:, g], here[:, g] - ends.min()
-    rates[:, :, :n] *= UP / domain.group_costs[:n]
-    costs[:, :, :n] = domain.group_costs[:n]
+    rates[:, :, :n] *= UP / domain.group_costs
+    costs[:, :, :n] = domain.group_costs
     slopes, values = beta[domain.bounded], samples.values(part)
     distances = np.stack([domain.upper - values, values - domain.lower])
     rates[:, :, n:] = np.abs(slopes) / domain.bounded_costs * UP * UP
-    costs[:, :, n:] = domain.bounded_costs * DOWN * np.where(
-        slopes > 0.0, distances, distances[::-1]
-    )  # fmt: skip
-    both: list[Any] = [(rates, costs)]
-    for k, group in enumerate(domain.groups[n:]):
-        place = np.argmax(group == now[:, n + k, None], axis=1)
-        chains = [_chain(sign * beta[group], domain.level_costs[k]) for sign in (-1.0, 1.0)]
-        both.append([np.stack([chain[part][place] for chain in chains]) for part in range(2)])
-    rates, costs = (np.concatenate(each, axis=2) for each in zip(*both, strict=True))
-    return rates, costs
-
-
-def _chain(values: FloatArray, paid: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Rates and costs of the steps of a chain above ``(cost, β_l - β_m)``, for each level l."""
-    n = values.size
-    rates, costs = np.zeros((n, n)), np.zeros((n, n))
-    for start in range(n):
-        cost, gain = paid[start] * DOWN * DOWN, (values[start] - values) * UP
-        at = reached = 0.0
-        for k in range(n):
-            ahead = np.flatnonzero((cost > at) & (gain > reached))
-            if not ahead.size:
-                break
-            slopes = (gain[ahead] - reached) / (cost[ahead] - at) * UP * UP
-            best = ahead[int(slopes.argmax())]
-            rates[start, k], costs[start, k] = slopes.max(), cost[best] - at
-            at, reached = float(cost[best]), float(max(gain[best], reached))
+    lengths = np.where(slopes > 0.0, distances, distances[::-1])
+    costs[:, :, n:] = domain.bounded_costs * DOWN * lengths
     return rates, costs
 
 

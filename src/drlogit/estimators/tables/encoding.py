@@ -5,8 +5,6 @@ No level is dropped, because the adversary may change any level into any other a
 for missing and new values:
 
 - A missing category is a level of its own, if it occurs in the training data.
-- The levels of an ordered column are those that its type or ``ordinal`` lists, in that order.  One
-  step costs what the column costs, and so does a change to or from "missing".
 - A missing number is an error, unless ``missing`` names a replacement; the replacement also applies
   to columns that were complete in the training data.
 - Text that identifies rows, and numbers that are all missing, are ignored, with a remark.
@@ -18,7 +16,7 @@ for missing and new values:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
@@ -29,7 +27,7 @@ import scipy.sparse as sp
 
 from ...rows.arrays import BoolArray, FloatArray, IndexArray, Matrix
 from ...rows.checks import TOO_LARGE, no_number
-from .frames import TableColumn, listed, spelt
+from .frames import TableColumn, listed
 from .text_columns import decimal_mark, numbers_of, remark_on_text, tells_rows_apart
 
 #: Replacements for a missing number.
@@ -48,7 +46,6 @@ class EncodedColumn:
     ``levels`` is None for numbers; the level None means "missing"; an ignored column has no levels.
     ``fill`` replaces a missing number, or is None.  ``kind`` is the type of the levels in the
     table: "text", "truth" or "number".  ``decimal`` is the decimal mark of numbers written as text.
-    ``ordered`` means that the levels are in order.
     """
 
     name: Any
@@ -56,7 +53,6 @@ class EncodedColumn:
     fill: float | None = None
     kind: str = "text"
     decimal: str | None = None
-    ordered: bool = False
 
     @property
     def left_out(self) -> bool:
@@ -125,20 +121,6 @@ class Encoding:
             place for column, place in zip(self.columns, self.places, strict=True) if column.levels
         ]
 
-    @property
-    def categories(self) -> list[Any]:
-        """The same as a problem takes them: ordered ones as places on a line."""
-        pairs = [(c, place) for c, place in zip(self.columns, self.places, strict=True) if c.levels]
-        return [
-            {
-                int(j): None if level is None else k
-                for k, (j, level) in enumerate(zip(place, column.levels or (), strict=True))
-            }
-            if column.ordered
-            else place
-            for column, place in pairs
-        ]
-
     @cached_property
     def number_places(self) -> IndexArray:
         """The column of the matrix that each column of numbers is, -1 for a category."""
@@ -194,22 +176,15 @@ def fit_encoding(
     weights: FloatArray | None,
     stated: bool,
     numbers: Collection[int] = (),
-    orders: Mapping[int, Sequence[Any]] | None = None,
 ) -> Encoding:
     """The encoding of a table whose columns at these positions are categories.
 
     The columns at the positions ``numbers`` hold numbers as text.  Levels are those that occur.
     Means and medians are weighted.  Unless the categories were ``stated``, text that identifies
     rows is ignored.
-    ``orders`` lists the levels of ordered columns; an ordered type of pandas needs no entry.
     """
     chosen, columns, remarks = set(categorical), [], []
     for j, column in enumerate(given):
-        order = (orders or {}).get(j, column.order)
-        if j in chosen and order is not None:
-            levels = _levels_in_order(column, order)
-            columns.append(EncodedColumn(column.name, levels, kind=column.kind, ordered=True))
-            continue
         if j in chosen:
             unasked = not stated and column.kind == "text"
             remark = remark_on_text(column.name, column.counts) if unasked else None
@@ -242,23 +217,6 @@ def _levels_kept(column: TableColumn, *, leave_out: bool) -> tuple[str | None, .
     there = [level for level in column.counts if level is not None]
     absent = [None] if None in column.counts else []
     return (*sorted(there, key=(float if column.kind == "number" else None)), *absent)
-
-
-def _levels_in_order(column: TableColumn, order: Sequence[Any]) -> tuple[str | None, ...]:
-    """The levels as they are listed, the missing one last; each that occurs must be listed."""
-    if isinstance(order, str) or len({*map(spelt, order)}) != len([*order]) or len([*order]) < 2:
-        raise ValueError(
-            f"ordinal must list two or more distinct levels of column {column.name!r:.60}, got "
-            f"{order!r:.80}"
-        )
-    levels = tuple(map(spelt, order))
-    unlisted = [t for t, k in zip(column.levels, column.codes(levels), strict=True) if k < 0 and t]
-    if unlisted:
-        raise ValueError(
-            f"column {column.name!r:.60} has the level {unlisted[0]!r:.40}, which ordinal does not "
-            f"list: {', '.join(levels)!s:.120}"
-        )
-    return (*levels, None) if None in column.counts else levels
 
 
 def _check_numbers(values: FloatArray, names: Sequence[Any]) -> None:

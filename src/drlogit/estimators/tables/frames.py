@@ -109,12 +109,6 @@ class TableColumn:
             )
         return hasattr(self.values.dtype, "categories") or self.kind != "number"
 
-    @property
-    def order(self) -> list[Any] | None:
-        """The levels in order, if the type of the column says that they have one."""
-        dtype = self.values.dtype
-        return list(dtype.categories) if getattr(dtype, "ordered", False) else None
-
     def numbers(self) -> FloatArray:
         """The column as numbers, NaN where one is missing; they may be spelt out among marks."""
         try:
