@@ -39,7 +39,6 @@ def fit_and_question(folder: Path) -> dict[str, float]:
     bounds = drlogit.misclassification_bounds((coef, result.intercept), X, y, epsilon=0.1, kappa=1)
     report: drlogit.Audit = drlogit.audit({"robust": again}, X, y)
     limit: float = drlogit.epsilon_max(X, y, kappa=1.0)
-    radius: float = drlogit.suggest_radius(X, y)
     return {
         "gap": result.gap + fixed.gap,
         "converged": float(status is drlogit.Status.OPTIMAL),
@@ -51,6 +50,5 @@ def fit_and_question(folder: Path) -> dict[str, float]:
         "error": bounds.worst - bounds.best,
         "audit": report["robust"].loss,
         "limit": limit,
-        "radius": radius,
         "looks": float(len(seen)),
     }

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
         RegularizationPath,
         epsilon_max,
         regularization_path,
-        suggest_radius,
     )
     from .estimators.classifier import DRLogisticRegression
     from .estimators.classifier_cv import DRLogisticRegressionCV
@@ -90,7 +89,6 @@ __all__ = [
     "shift",
     "solve",
     "solve_subproblem",
-    "suggest_radius",
     "to_onnx",
     "tolerances",
     "verify",
@@ -101,7 +99,7 @@ __all__ = [
 
 #: Where the names are defined.  Each module is imported when one of its names is first used.
 _HOMES = {
-    "estimators.choosing": "RegularizationPath epsilon_max regularization_path suggest_radius",
+    "estimators.choosing": "RegularizationPath epsilon_max regularization_path",
     "estimators.classifier": "DRLogisticRegression",
     "estimators.classifier_cv": "DRLogisticRegressionCV",
     "estimators.exports": "to_onnx",

@@ -215,16 +215,6 @@ def test_warm_start_starts_from_the_last_fit(cancer, solver):
         assert model.coef_.shape == (3, 30)
 
 
-def test_auto_radius_is_the_suggested_one(cancer, iris):
-    X, y = cancer
-    model = DRLogisticRegression("auto", math.inf).fit(X, y)
-    assert model.epsilon_ == pytest.approx(drlogit.suggest_radius(X, y))
-    assert model.epsilon == "auto"
-    X, y = iris
-    model = DRLogisticRegression("auto", math.inf).fit(X, y)
-    assert model.epsilon_ == pytest.approx(drlogit.suggest_radius(X, y), rel=0.1)  # fewer draws
-
-
 # --- warnings -------------------------------------------------------------------------------
 
 
@@ -249,19 +239,6 @@ def test_constant_model_is_explained(cancer):
         with pytest.warns(UserWarning, match=said):
             DRLogisticRegression(epsilon=epsilon, kappa=1.0).fit(X, y)
     DRLogisticRegression(epsilon=0.9 * limit, kappa=1.0).fit(X, y)  # no warning
-
-
-def test_auto_radius_with_labels_that_flip_is_explained(cancer):
-    X, y = cancer
-    radius = drlogit.suggest_radius(X, y)
-    said = f"'auto' is {radius:.4g}, .* up to {100.0 * radius:.3g} % of labels may be wrong"
-    with pytest.warns(UserWarning, match=said) as caught:
-        DRLogisticRegression("auto", 1.0).fit(X, y)
-    assert caught[0].filename == __file__
-    with pytest.warns(UserWarning, match="is constant") as caught:
-        DRLogisticRegression("auto", 0.5).fit(X, y)
-    assert len(caught) == 1
-    DRLogisticRegression("auto", math.inf).fit(X, y)  # no warning
 
 
 # --- the search over epsilon and kappa ------------------------------------------------------

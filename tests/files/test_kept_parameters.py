@@ -38,7 +38,6 @@ GIVEN = {"numbers": ["income"], "missing": "median"}
 PARAMETERS = {
     "tolerances": tolerances(labels=0.02, columns={"age": 2.0, "rooms": "0.2 std"}).parameters,
     "tolerances by label": tolerances(labels={0: 0.05, 1: 0.0}).parameters,
-    "auto": {"epsilon": "auto", "kappa": np.inf, "feature_costs": "std"},
     "costs by name": {"feature_costs": {"age": np.inf, "rooms": (2.0, "std")}},
     "costs by column": {"feature_costs": np.array([1.0, 2.0, 3.0, 4.0])},
     "categories by position": {"categorical_features": [2, 3], "feature_costs": "std"},

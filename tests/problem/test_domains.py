@@ -147,8 +147,6 @@ def test_everywhere_that_feature_costs_are_taken():
     assert model.dual_gap_[0] <= 1e-6
     report = drlogit.audit(fit, X, y, kappa=1.0, epsilons=[0.1], **given)
     assert report.models[0].rows[0].worst_case_loss == pytest.approx(fit.objective)
-    auto = drlogit.DRLogisticRegression("auto", np.inf, **given).fit(X, y)
-    assert auto.epsilon_ == pytest.approx(drlogit.suggest_radius(X, y, **given))
 
 
 def test_far_numbers_are_shifted_with_their_bounds():

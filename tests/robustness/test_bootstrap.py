@@ -69,14 +69,6 @@ def test_searches_and_pipelines_are_fitted_again_as_they_were_chosen():
     assert one.draws == pytest.approx(other.draws, abs=1e-9)
 
 
-def test_a_radius_from_theory_stays_that_of_the_model():
-    """On weighted rows it would be larger: there are fewer effective samples."""
-    auto = drlogit.DRLogisticRegression("auto", np.inf).fit(X, Y)
-    same = drlogit.DRLogisticRegression(auto.epsilon_, np.inf).fit(X, Y)
-    one, other = (drlogit.bootstrap(each, X, Y, n=3) for each in (auto, same))
-    assert one.draws == pytest.approx(other.draws, abs=1e-9)
-
-
 def test_weights_multiply_the_draws():
     weights = np.where(np.arange(120) < 60, 1.0, 0.0)
     model = drlogit.DRLogisticRegression(0.05).fit(X, Y, sample_weight=weights)

@@ -126,7 +126,6 @@ def test_blas_is_held_back_in_searches_audits_and_guarantees(blas, samples, monk
         return 0.0
 
     drlogit.DRLogisticRegressionCV(3, 2, cv=2, scoring=scoring, refit=False).fit(X, y)
-    drlogit.suggest_radius(X, y, n_draws=3)
     model = drlogit.DRLogisticRegression(0.05, 1.0).fit(X, y)
     watch(Adversary, "loss_curve")
     watch(misclassification, "worst_error")

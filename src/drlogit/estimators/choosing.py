@@ -1,4 +1,4 @@
-"""Choosing ε: the radius at which the model is constant, one from theory, and the path between.
+"""Choosing ε: the radius at which the model is constant, and the path below it.
 
 These functions accept what ``fit`` accepts, tables included.  An estimator checks and encodes the
 data; the computations are in :mod:`drlogit.fitting`.
@@ -6,12 +6,10 @@ data; the computations are in :mod:`drlogit.fitting`.
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib import import_module
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -26,7 +24,6 @@ from ..fitting.paths import (
     solve_radii,
     warn_about_gaps,
 )
-from ..fitting.suggested_radius import suggested_radius
 from ..problem.classes import ClassProblem
 from ..problem.label_costs import StatedKappa, kappa_text
 from ..problem.problem import Problem
@@ -68,61 +65,6 @@ def epsilon_max(
     """
     _, _, problem = _posed(X, y, sample_weight, kappa, parameters)
     return largest_radius(problem)
-
-
-def suggest_radius(
-    X: Any,
-    y: ArrayLike,
-    *,
-    confidence: float = 0.95,
-    sample_weight: ArrayLike | None = None,
-    n_draws: int = 2000,
-    random_state: int | np.random.Generator | None = 0,
-    **parameters: Any,
-) -> float:
-    """The radius ε at which the ball is as large as the sampling error, from one preliminary fit.
-
-    Parameters
-    ----------
-    X, y
-        As in :meth:`drlogit.DRLogisticRegression.fit`.
-    confidence : float
-        Probability, in (0, 1), that the ball contains a distribution for which the true
-        coefficients are optimal.  Asymptotic, for samples of a logistic model.
-    sample_weight : array of shape (n_samples,), optional
-        Non-negative weights; only their proportions matter.  They say how much a sample counts, not
-        how many samples it represents.  Unequal weights mean fewer effective samples and a larger
-        radius.
-    n_draws : int
-        Number of draws of a normal vector.
-    random_state : int, numpy.random.Generator or None
-        Seed of the draws.
-    **parameters
-        Parameters of :class:`drlogit.DRLogisticRegression`, such as ``norm``.
-
-    Returns
-    -------
-    float
-        ε, proportional to the scale of X and to ``1/√N``; 0 if no feature can move.
-
-    Notes
-    -----
-    The radius accounts for sampling error only, with labels that cannot flip.  It does not account
-    for a shift, and says nothing about κ: choose κ as ε divided by the share of labels that may be
-    wrong, or ``inf``.  The theory is for norms.  Categories and bounds get the radius of the same
-    first-order argument, with the smallest cost of a change.
-
-    Examples
-    --------
-    >>> import drlogit
-    >>> X, y = drlogit.datasets.make_synthetic(200, 5, random_state=0)
-    >>> 0 < drlogit.suggest_radius(X, y) < drlogit.epsilon_max(X, y, kappa=float("inf"))
-    True
-    """
-    if not (isinstance(confidence, Real) and 0.0 < confidence < 1.0):
-        raise ValueError(f"confidence must be in (0, 1), got {confidence!r}")
-    _, _, problem = _posed(X, y, sample_weight, math.inf, parameters)
-    return suggested_radius(problem, confidence, check_count(n_draws, "n_draws"), random_state)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from numpy.typing import ArrayLike
 
-from ..fitting.suggested_radius import suggested_radius
-from ..problem.classes import ClassProblem
-from ..problem.label_costs import can_flip, flips_in_words, kappa_text
-from ..problem.problem import Problem
 from ..problem.result import Result
 from ..problem.stopping import Stop
 from .robust_classifier import RobustLinearClassifier
@@ -33,12 +28,8 @@ class DRLogisticRegression(RobustLinearClassifier):
 
     Parameters
     ----------
-    epsilon : float or "auto"
-        Radius of the Wasserstein ball, at least 0 (0: plain logistic regression).  ``"auto"``
-        uses :func:`~drlogit.suggest_radius`, which needs no tuning.  That radius covers sampling
-        error and assumes correct labels, so use it with ``kappa=inf``; with a small ``kappa`` it
-        allows a large share of flipped labels, and ``fit`` warns.  Weights enter it through
-        ``Σ w_i²``, so for ``"auto"`` a weight of two is not the same as a repeated sample.
+    epsilon : float
+        Radius of the Wasserstein ball, at least 0 (0: plain logistic regression).
     kappa : float, dict, array of shape (n_samples,) or matrix
         Cost of flipping a label, positive: at most a share ``epsilon / kappa`` of the labels can
         be flipped.  ``inf`` means that labels are correct, 0 that they are unknown.  The cost may
@@ -158,7 +149,7 @@ class DRLogisticRegression(RobustLinearClassifier):
     True
     """
 
-    epsilon: float | str = 0.01
+    epsilon: float = 0.01
     kappa: Any = 1.0
     _: KW_ONLY
     warm_start: bool = False
@@ -180,7 +171,7 @@ class DRLogisticRegression(RobustLinearClassifier):
             Class labels of any type; also a Dask array or series.
         sample_weight : array of shape (n_samples,), optional
             Non-negative weights.  Only their proportions matter, so ``epsilon`` keeps its
-            meaning.  A weight of two equals a repeated sample, except for ``epsilon="auto"``.
+            meaning.  A weight of two equals a repeated sample.
         kappa : array of shape (n_samples,), optional
             Cost of flipping each label, in place of the parameter ``kappa``.  Pipelines and
             searches route it like weights.
@@ -195,9 +186,9 @@ class DRLogisticRegression(RobustLinearClassifier):
         sklearn.exceptions.ConvergenceWarning
             The duality gap is larger than ``tol``.
         UserWarning
-            The model is constant because ``epsilon`` is too large; ``epsilon="auto"`` is used with
-            a finite ``kappa``; a column is ignored or looks like numbers written as text; many
-            coefficients are not penalised; a class is almost never predicted.
+            The model is constant because ``epsilon`` is too large; a column is ignored or looks
+            like numbers written as text; many coefficients are not penalised; a class is almost
+            never predicted.
         UnscaledDataWarning
             Some columns vary by orders of magnitude more than others, and no costs are stated.
 
@@ -207,8 +198,6 @@ class DRLogisticRegression(RobustLinearClassifier):
             The fit was interrupted (Ctrl-C).  If iterations had begun, the estimator keeps the best
             certified model so far.  A second interrupt aborts at once.
         """
-        if isinstance(self.epsilon, str) and self.epsilon != "auto":
-            raise ValueError(f"epsilon must be a number >= 0 or 'auto', got {self.epsilon!r}")
         stop = Stop(self.max_time, keeps=True)
         with self._unless_it_fails():
             self._fit(X, y, sample_weight, self.kappa if kappa is None else kappa, stop)
@@ -221,28 +210,9 @@ class DRLogisticRegression(RobustLinearClassifier):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, kappa: Any, stop: Stop) -> None:
         data = training_data(self, X, y, sample_weight, kappa)
-        epsilon = 1.0 if isinstance(self.epsilon, str) else self.epsilon
-        problem = data.pose(epsilon, kappa, self.n_jobs)
-        self._advise(problem.rows, robust=epsilon > 0.0)
-        if self.epsilon == "auto":
-            problem = problem.with_radius(suggested_radius(problem))
-        constant = self._fit_problem(
-            data, problem, stop, verbose=self.verbose, start=self._start(data)
-        )
-        if self.epsilon == "auto" and not constant:
-            self._warn_about_flips(problem)
-
-    def _warn_about_flips(self, problem: Problem | ClassProblem) -> None:
-        """Warn if labels can flip, which the suggested radius does not account for."""
-        if can_flip(self.kappa_):
-            allowed = flips_in_words(problem.epsilon, self.kappa_)
-            warnings.warn(
-                f"epsilon='auto' is {problem.epsilon:.4g}, a radius that assumes correct labels; "
-                f"with kappa={kappa_text(self.kappa_)} it also means that {allowed}. Use a larger "
-                "kappa (inf if labels are correct), or choose epsilon yourself.",
-                UserWarning,
-                stacklevel=4,
-            )
+        problem = data.pose(self.epsilon, kappa, self.n_jobs)
+        self._advise(problem.rows, robust=problem.epsilon > 0.0)
+        self._fit_problem(data, problem, stop, verbose=self.verbose, start=self._start(data))
 
     def _start(self, data: TrainingData) -> Result | None:
         """The earlier result, if ``warm_start`` is set and its shape matches."""

@@ -23,14 +23,13 @@ _ELSEWHERE = {"epsilon", "kappa", "norm", "fit_intercept", "tol", "n_jobs", "ver
 def kept_parameters(model: Any) -> dict[str, Any]:
     """The parameters that a refit needs, as JSON has them.
 
-    Of ε and κ those that data decide: ``"auto"``, and shares of classes.  All others are numbers
-    that the fit has, chosen ones included.
+    Of κ, shares of classes, which data decide.  All others are numbers that the fit has, chosen
+    ones included.
     """
     given, known = model.get_params(deep=False), DRLogisticRegression().get_params()
     kept = {name: given[name] for name in known if name in given and name not in _ELSEWHERE}
-    for name, kind in (("epsilon", str), ("kappa", CostsByShare)):
-        if isinstance(given.get(name), kind):
-            kept[name] = given[name]
+    if isinstance(given.get("kappa"), CostsByShare):
+        kept["kappa"] = given["kappa"]
     return {name: _packed(value, name) for name, value in kept.items()}
 
 
