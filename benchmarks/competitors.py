@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import drlogit
+from drlogit.paper import dispatch
 
 from .cases import Case
 from .ipopt import Answer, ipopt
@@ -45,7 +46,7 @@ def competitor(name: str) -> Competitor:
     solver = "auto" if name == "drlogit" else name
 
     def fit(X: Any, y: Any, case: Case) -> drlogit.Result:
-        return drlogit.solve(X, y, tol=case.tol, solver=solver, **_ball(case))
+        return dispatch.solve(X, y, tol=case.tol, solver=solver, **_ball(case))
 
     return Competitor(fit, _judge_robust)
 

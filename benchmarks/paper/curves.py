@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import drlogit
+from drlogit.paper import dispatch
 from drlogit.paper.admm import LIPSCHITZ, BetaStep, first_point
 from drlogit.paper.fixed_lambda import FixedLambdaStep
 from drlogit.paper.lp_admm import LARGEST_PENALTY, lp_admm_iteration
@@ -139,7 +140,7 @@ def steps_of(curve: Curve, problem: Problem, lam: float) -> Iterator[FixedLambda
 @lru_cache(maxsize=1)  # the methods on one data set follow each other
 def reference(data: str) -> drlogit.Result:
     """The best value known, with its certified bound."""
-    return drlogit.solve_subproblem(
+    return dispatch.solve_subproblem(
         *as_in_the_paper(data), lam=published.LAMBDA, tol=1e-12, max_iter=20_000, **published.MODEL
     )
 

@@ -23,6 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import drlogit
+from drlogit.paper import dispatch
 
 from ..environment import thread_limits
 from ..ipopt import ipopt
@@ -191,7 +192,7 @@ def _solved(X: Any, y: Any, method: Method, tol: float, late: Callable[..., bool
         return ipopt(X, y, tol=tol, **published.MODEL)
     if method.solver == "published":
         return as_published(X, y, late=late, **method.options)
-    return drlogit.solve(
+    return dispatch.solve(
         X, y, solver=method.solver, tol=tol, callback=late, **published.MODEL, **method.options
     )
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .estimators.tables.by_column import UnscaledDataWarning
     from .estimators.tolerances import Tolerances, allowances, tolerances
     from .files.model_file import load_model, save_model
-    from .fitting.solving import solve, solve_subproblem
+    from .fitting.solving import solve
     from .problem.ball import Ball
     from .problem.dual_point import DualPoint
     from .problem.result import Result, Status, Trace
@@ -88,7 +88,6 @@ __all__ = [
     "save_model",
     "shift",
     "solve",
-    "solve_subproblem",
     "to_onnx",
     "tolerances",
     "verify",
@@ -106,7 +105,7 @@ _HOMES = {
     "estimators.tolerances": "Tolerances allowances tolerances",
     "estimators.tables.by_column": "UnscaledDataWarning",
     "files.model_file": "load_model save_model",
-    "fitting.solving": "solve solve_subproblem",
+    "fitting.solving": "solve",
     "problem.ball": "Ball",
     "problem.dual_point": "DualPoint",
     "problem.result": "Result Status Trace",

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from benchmarks.judge import conic_solution
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -93,9 +94,10 @@ def test_bounds_from_anywhere_stay_below_values_from_anywhere(case):
     pytest.importorskip("clarabel")
     problem = case.build()
     rng = np.random.default_rng(0)
-    solution = solve(case.X, case.y, solver="conic", tol=1e-8, **case.options)
-    assert solution.gap <= 1e-8
+    solution = conic_solution(case.X, case.y, tol=1e-8, **case.options)
     best = problem.join(solution.coef, solution.intercept)
+    shares = problem.rows.scatter(solution.flip_share)
+    assert certify(problem, best, point=shares).gap <= 1e-8
     scale = 1.0 / np.maximum(problem.rows.column_scale, 1.0)
     values, bounds = [problem.objective(best)], [0.0]
     lam = max(1.3 * solution.lam, 0.1)
@@ -235,7 +237,7 @@ def test_collinear_free_columns():
     costs = [1.0, 1.0, 1.0, 1.0, np.inf, np.inf]
     for norm, kappa in itertools.product(zoo.NORM_NAMES, (0.5, math.inf)):
         options = {"epsilon": 0.03, "kappa": kappa, "norm": norm}
-        exact = solve(base.X, base.y, solver="conic", tol=1e-9, **options)
+        exact = conic_solution(base.X, base.y, tol=1e-9, **options)
         problem = build_problem(X, base.y, feature_costs=costs, **options)
         v = problem.join(np.append(exact.coef, [3.0, -2.0]), exact.intercept - 1.0)
         shares = problem.rows.scatter(exact.flip_share)

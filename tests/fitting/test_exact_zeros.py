@@ -51,9 +51,3 @@ def test_what_is_no_optimum_stays(cancer):
     known = certify(problem, small)
     claimed = replace(known, dual=known.primal)
     assert with_exact_zeros(problem, small, claimed, 1e-6) is None
-
-
-def test_fixed_lambda_is_left_alone(cancer):
-    X, y = cancer
-    fit = drlogit.solve_subproblem(X, y, lam=1e-3, epsilon=0.6, kappa=1.0)
-    assert fit.coef.any()

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-import drlogit
 from drlogit.datasets import make_synthetic
-from drlogit.fitting.solving import SUBPROBLEM_SOLVERS
+from drlogit.paper import dispatch
 from drlogit.paper.admm import BetaStep, first_point
 from drlogit.paper.pdhg import pdhg_iteration
 from drlogit.paper.standard_admm import semismooth_newton, standard_admm_iteration
@@ -30,11 +29,11 @@ METHODS = list(REACH)
 
 
 def solve(X, y, method, **options):
-    return drlogit.solve_subproblem(X, y, solver=method, **options)
+    return dispatch.solve_subproblem(X, y, solver=method, **options)
 
 
 def test_every_method_of_the_paper_is_registered():
-    assert set(SUBPROBLEM_SOLVERS) == {"conic", *METHODS}
+    assert set(dispatch.SUBPROBLEM_SOLVERS) == {"conic", *METHODS}
 
 
 def moderate(case) -> float:

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from drlogit.dual.pair import parts
-from drlogit.fitting.solving import solve, solve_subproblem
 from drlogit.paper.conic import ROWS_PER_COPY, conic, signed_rows
+from drlogit.paper.dispatch import solve, solve_subproblem
 from drlogit.problem.problem import build_problem
 from drlogit.problem.result import Monitor, Result, Status
 

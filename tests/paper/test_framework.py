@@ -17,7 +17,7 @@ from scipy.special import expit
 import drlogit
 from drlogit import paper
 from drlogit.datasets import make_synthetic
-from drlogit.paper import admm, ball_qp
+from drlogit.paper import admm, ball_qp, dispatch
 from drlogit.problem.result import Status
 from zoo import NORM_NAMES, wide_indices
 
@@ -229,9 +229,11 @@ def test_callback_of_the_solvers_is_called_per_iteration_and_changes_nothing(sol
     if solver == "lp-admm":
         options |= {"rho": 0.002, "gamma": 1.1}
     seen = []
-    run = [lambda **more: drlogit.solve_subproblem(X, y, lam=0.4, solver=solver, **options, **more)]
+    run = [
+        lambda **more: dispatch.solve_subproblem(X, y, lam=0.4, solver=solver, **options, **more)
+    ]
     if solver == "lp-admm":
-        run.append(lambda **more: drlogit.solve(X, y, solver=solver, **options, **more))
+        run.append(lambda **more: dispatch.solve(X, y, solver=solver, **options, **more))
     for each in run:
         seen.clear()
         result = each(callback=seen.append)
@@ -361,7 +363,7 @@ def test_safeguards_change_nothing_before_they_act(monkeypatch):
 def test_the_paper_s_penalty_solves_the_subproblem(inner):
     # It grew to 4e271 and then to not-a-number.
     X, y = make_synthetic(1000, 50, random_state=0)[:2]
-    result = drlogit.solve_subproblem(
+    result = dispatch.solve_subproblem(
         X, y, lam=0.1, epsilon=0.1, kappa=1.0, fit_intercept=False, solver="lp-admm", rho=0.001,
         gamma=1.05, inner=inner, tol=1e-6,
     )  # fmt: skip
@@ -371,7 +373,7 @@ def test_the_paper_s_penalty_solves_the_subproblem(inner):
 
 def test_the_paper_s_penalty_with_golden_section_ends_at_the_best_lambda():
     X, y = make_synthetic(1000, 50, random_state=0)[:2]
-    result = drlogit.solve(
+    result = dispatch.solve(
         X, y, epsilon=0.1, kappa=1.0, fit_intercept=False, solver="lp-admm",
         lambda_search="golden", rho=0.001, gamma=1.05,
     )  # fmt: skip
@@ -406,10 +408,10 @@ def test_many_columns(solver):
     X = rng.standard_normal((60, 6000)) * (rng.random((60, 6000)) < 0.02)
     y = np.where(rng.random(60) < 0.5, -1, 1)
     options = {"epsilon": 0.05, "kappa": 1.0, "tol": 1e-3}
-    one = drlogit.solve_subproblem(X, y, lam=0.05, solver=solver, **options)
+    one = dispatch.solve_subproblem(X, y, lam=0.05, solver=solver, **options)
     assert one.converged
     if solver == "lp-admm":
-        joint = drlogit.solve(X, y, solver=solver, **options)
+        joint = dispatch.solve(X, y, solver=solver, **options)
         exact = drlogit.solve(X, y, **options)
         assert joint.converged
         assert joint.objective == pytest.approx(exact.objective, abs=2e-3)
@@ -433,7 +435,7 @@ def test_ball_least_squares(inner, monkeypatch):
 def test_iterators_of_the_baselines_approach_the_same_value():
     X, y = small_data()
     model = {"lam": 0.3, "kappa": 1.0}
-    exact = drlogit.solve_subproblem(
+    exact = dispatch.solve_subproblem(
         X, y, epsilon=1.0, fit_intercept=False, solver="conic", tol=1e-8, **model
     )
     best = exact.objective - 0.3

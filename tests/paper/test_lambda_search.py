@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from benchmarks.paper import datasets
 
-import drlogit
 from drlogit.datasets import make_synthetic
+from drlogit.paper import dispatch
 from drlogit.problem.problem import build_problem
 from drlogit.problem.result import Status
 from zoo import NORM_NAMES, ZOO, planted
@@ -26,7 +26,7 @@ needs_data = pytest.mark.skipif(
 
 
 def solve(X, y, **options):
-    return drlogit.solve(X, y, solver="lp-admm", **options)
+    return dispatch.solve(X, y, solver="lp-admm", **options)
 
 
 #: What takes projected gradients, the one inner solver of the ℓ1 ball, too long.

@@ -8,8 +8,8 @@ from itertools import islice
 import numpy as np
 import pytest
 
-import drlogit
 from drlogit.datasets import make_synthetic
+from drlogit.paper import dispatch
 from drlogit.paper.admm import BetaStep, first_point
 from drlogit.paper.ball_qp import INNER_SOLVERS
 from drlogit.paper.fixed_lambda import cut_of
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 
 def subproblem(X, y, **options):
-    return drlogit.solve_subproblem(X, y, solver="lp-admm", **options)
+    return dispatch.solve_subproblem(X, y, solver="lp-admm", **options)
 
 
 @pytest.mark.parametrize(("norm", "inner"), [(n, i) for n in NORM_NAMES for i in INNER_SOLVERS[n]])

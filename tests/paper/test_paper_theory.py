@@ -17,8 +17,8 @@ from benchmarks.paper import theory
 from scipy.optimize import lsq_linear
 from scipy.special import expit
 
-import drlogit
 from drlogit.datasets import make_synthetic
+from drlogit.paper import dispatch
 from drlogit.paper.admm import PROVEN_PENALTY, BetaStep, first_point
 from drlogit.paper.lp_admm import lp_admm_iteration
 from drlogit.problem.problem import Problem, build_problem
@@ -44,7 +44,7 @@ def test_bound_on_lambda_is_approached_when_margins_are_equal(norm):
     X, y = np.array([[1.0], [-1.0]]), np.array([1, -1])
     epsilon = float(expit(-t))
     options = {"epsilon": epsilon, "kappa": math.inf, "norm": norm, "fit_intercept": False}
-    result = drlogit.solve(X, y, solver="lp-admm", tol=1e-9, **options)
+    result = dispatch.solve(X, y, solver="lp-admm", tol=1e-9, **options)
     bound = build_problem(X, y, **options).lambda_upper_bound
     assert result.lam == pytest.approx(bound, rel=1e-3)
 
@@ -193,9 +193,9 @@ def test_optimum_has_samples_on_the_kink():
 def test_linearised_admm_without_its_term_is_lp_admm():
     X, y = make_synthetic(80, 6, random_state=1)[:2]
     options = {"lam": 0.4, "epsilon": 0.05, "kappa": 1.0, "norm": "l2", "tol": 1e-7}
-    one = drlogit.solve_subproblem(X, y, solver="lp-admm", **options)
-    other = drlogit.solve_subproblem(X, y, solver="linearized-admm", eta=0.0, **options)
+    one = dispatch.solve_subproblem(X, y, solver="lp-admm", **options)
+    other = dispatch.solve_subproblem(X, y, solver="linearized-admm", eta=0.0, **options)
     assert one.n_iter == other.n_iter
     np.testing.assert_array_equal(one.coef, other.coef)
-    third = drlogit.solve_subproblem(X, y, solver="linearized-admm", **options)
+    third = dispatch.solve_subproblem(X, y, solver="linearized-admm", **options)
     assert np.abs(one.coef - third.coef).max() > 0.0

@@ -119,12 +119,6 @@ def test_names_of_columns():
         drlogit.solve(frame, y, **BALL, categories=named)
 
 
-def test_other_solvers_say_that_they_know_no_domains():
-    X, y = table()
-    with pytest.raises(ValueError, match="'auto' or 'interior-point'"):
-        drlogit.solve(X, y, **BALL, categories=CATEGORIES, solver="lp-admm")
-
-
 def test_a_radius_of_zero_is_plain_logistic_regression():
     X, y = table()
     plain = drlogit.solve(X, y, epsilon=0.0, kappa=1.0)

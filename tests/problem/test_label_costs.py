@@ -198,12 +198,6 @@ def test_costs_that_are_none(n_classes, kappa, said):
         drlogit.solve(X, y, epsilon=0.1, kappa=kappa)
 
 
-def test_algorithms_of_the_paper_take_one_cost():
-    X, y = zoo.logistic_data(40, 2)
-    with pytest.raises(ValueError, match="for a kappa by class or by sample"):
-        drlogit.solve(X, y, epsilon=0.1, kappa={-1: 1.0, 1: 2.0}, solver="lp-admm")
-
-
 @pytest.mark.parametrize("K", [2, 3])
 def test_a_ball_has_the_costs_that_were_stated(K):
     rng = np.random.default_rng(0)

@@ -12,7 +12,6 @@ from typing import Any
 
 from ..estimators.tables.encoding import FILLS
 from ..files.formats import FORMATS
-from ..fitting.solving import JOINT_SOLVERS
 from ..problem.norms import NORMS
 
 #: What adds an option to a group: ``add("-o --output FILE", "what it is for")``.
@@ -162,7 +161,7 @@ def add_solver_options(parser: argparse.ArgumentParser) -> None:
         type=names, default=())  # fmt: skip
     add("--feature-costs A=2,B=inf", "cost of moving a feature by one unit; features that are not "
         "named cost 1", type=amounts)  # fmt: skip
-    add("--solver", "solver of the fit", choices=("auto", *JOINT_SOLVERS), default="auto")
+    add("--solver", "solver of the fit", choices=("auto", "interior-point"), default="auto")
     add("--tol GAP", "largest duality gap, in nats of log-loss", type=float, default=1e-6)
     add("--max-iter N", "largest number of iterations", type=int)
     add("--max-time SECONDS", "time limit; the best certified model so far is kept", type=float)

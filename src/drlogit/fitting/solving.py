@@ -1,7 +1,4 @@
-"""The two entry points: :func:`solve` for (P), :func:`solve_subproblem` for fixed λ.
-
-This module finds solvers by name and certifies their answers.
-"""
+"""The entry point :func:`solve`: finds the method for a problem and certifies its answer."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from numpy.typing import ArrayLike
 
@@ -32,24 +29,7 @@ from .exact_zeros import with_exact_zeros
 from .forecast import announce
 
 #: Values of ``solver`` in a fit.
-SolverName: TypeAlias = Literal["auto", "interior-point", "lp-admm", "conic"]
-
-#: Solvers of the joint problem (P): modules, imported on demand, and functions.
-JOINT_SOLVERS = {
-    "interior-point": ("..engine.pair", "interior_point"),
-    "lp-admm": ("..paper.lambda_search", "lambda_search"),
-    "conic": ("..paper.conic", "conic"),
-}
-
-#: Solvers of the fixed-λ problem (B).
-SUBPROBLEM_SOLVERS = {
-    "lp-admm": ("..paper.lp_admm", "lp_admm"),
-    "linearized-admm": ("..paper.linearized_admm", "linearized_admm"),
-    "standard-admm": ("..paper.standard_admm", "standard_admm"),
-    "pdhg": ("..paper.pdhg", "pdhg"),
-    "subgradient": ("..paper.subgradient", "subgradient"),
-    "conic": ("..paper.conic", "conic"),
-}
+SolverName: TypeAlias = Literal["auto", "interior-point"]
 
 
 def solve(
@@ -116,8 +96,8 @@ def solve(
     sample_weight : array of shape (n_samples,), optional
         Non-negative weights.  Only their proportions matter, so ε keeps its meaning.
     solver : str
-        ``"auto"`` or the name of a solver of the joint problem.  ``"auto"`` chooses the interior
-        point or, if its matrices would be too large, a method without matrices.
+        ``"auto"`` chooses the interior point or, if its matrices would be too large, a method
+        without matrices; ``"interior-point"`` insists on the former.
     tol : float
         Largest duality gap, absolute, in nats of log-loss; the same for every solver.
     max_iter : int, optional
@@ -189,59 +169,6 @@ def solve_problem(
     return call.run(problem)
 
 
-def solve_subproblem(
-    X: Any,
-    y: ArrayLike,
-    *,
-    lam: float,
-    epsilon: float,
-    kappa: Any,
-    norm: NormName | Norm = "l1",
-    fit_intercept: bool = True,
-    feature_costs: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-    solver: str = "lp-admm",
-    tol: float = 1e-6,
-    max_iter: int | None = None,
-    max_time: float | None = None,
-    start: Result | None = None,
-    callback: Callback | None = None,
-    verbose: int = 0,
-    n_jobs: int | None = None,
-    **solver_options: Any,
-) -> Result:
-    """Solve the β-subproblem (B): problem (P) at a given λ.
-
-    The reported objective is ``q(λ) = ελ + min_β Σ w_i [h(u_i) + (u_i - κλ)_+]``, so that values
-    at different λ can be compared.  The other parameters are those of :func:`solve`, except that
-    ``epsilon`` must be positive: at 0 no coefficient is penalised, and λ has no effect.
-
-    Examples
-    --------
-    >>> import drlogit
-    >>> X, y = drlogit.datasets.make_synthetic(200, 5, random_state=0)
-    >>> result = drlogit.solve_subproblem(X, y, lam=0.1, epsilon=0.05, kappa=1.0, solver="lp-admm")
-    >>> result.gap <= 1e-6
-    True
-    """
-    if not _is_real(lam) or not (math.isfinite(lam) and lam >= 0.0):
-        raise ValueError(f"lam must be finite and >= 0, got {lam!r}")
-    stop = Stop(max_time, keeps=True)
-    call = _Call(
-        solver, tol, max_iter, start, callback, verbose, solver_options, stop, lam=float(lam)
-    )
-    problem = build_problem(
-        X, y, epsilon=epsilon, kappa=kappa, norm=norm, fit_intercept=fit_intercept,
-        feature_costs=feature_costs, sample_weight=sample_weight, n_jobs=n_jobs,
-    )  # fmt: skip
-    if problem.epsilon == 0.0:
-        raise ValueError(
-            "epsilon must be > 0 for a fixed lam, got 0; it only adds epsilon * lam to the "
-            "objective, so use any positive epsilon and subtract that term"
-        )
-    return call.run(problem)
-
-
 @dataclass
 class _Call:
     """One call of a solver with its checked options."""
@@ -255,14 +182,12 @@ class _Call:
     options: dict[str, Any]
     stop: Stop
     judged: bool = True
-    lam: float | None = None
     started: float = field(default_factory=time.perf_counter)
 
     def __post_init__(self) -> None:
-        known = ["auto", *JOINT_SOLVERS] if self.lam is None else list(SUBPROBLEM_SOLVERS)
-        if self.name not in known:
-            names = ", ".join(map(repr, known))
-            raise ValueError(f"solver must be one of {names}, got {self.name!r}")
+        if self.name not in get_args(SolverName):
+            names = " or ".join(map(repr, get_args(SolverName)))
+            raise ValueError(f"solver must be {names}, got {self.name!r}")
         if not _is_real(self.tol) or not (math.isfinite(self.tol) and self.tol > 0.0):
             raise ParameterError("tol", f"must be finite and > 0, got {self.tol!r}")
         most = self.max_iter
@@ -282,10 +207,7 @@ class _Call:
             options["max_iter"] = int(self.max_iter)
         if self.start is not None:
             options["start"] = self.start
-        if self.lam is not None:
-            options["lam"] = self.lam
-        if self.name in ("auto", "interior-point"):
-            announce(problem, self.callback, self.verbose)
+        announce(problem, self.callback, self.verbose)
         setup_time = time.perf_counter() - self.started
         monitor = Monitor(self.callback, self.verbose, self.stop)
         with one_blas_thread, self.stop.listening():
@@ -294,9 +216,8 @@ class _Call:
             coef, intercept = problem.split(solution.coefficients)
             returned = problem.join(coef, intercept)
             certificate = self._certificate(problem, solution, returned)
-            if self.lam is None:
-                moved = with_exact_zeros(problem, returned, certificate, self.tol)
-                coef, intercept, certificate = moved or (coef, intercept, certificate)
+            moved = with_exact_zeros(problem, returned, certificate, self.tol)
+            coef, intercept, certificate = moved or (coef, intercept, certificate)
         ended = solution.status
         if ended is Status.STOPPED and monitor.ended is not None:
             ended = monitor.ended
@@ -316,12 +237,12 @@ class _Call:
             solve_time=monitor.elapsed,
             trace=monitor.trace,
             info=solution.info,
-            ball=None if self.lam is not None else ball,
+            ball=ball,
         )
         early = status in (Status.MAX_ITER, Status.STALLED, Status.FAILED) and self.max_iter is None
         misled = self.start is not None and (early or status is Status.UNPROVEN)
         misled = misled and not (self.stop.late or self.stop.interrupted)
-        if misled and self.lam is None:  # a poor start may be the reason: try without it
+        if misled:  # a poor start may be the reason: try without it
             other = replace(self, start=None).run(problem)
             return other if other.gap < result.gap else result
         return result
@@ -334,30 +255,19 @@ class _Call:
             objective, bound = solution.proven
             if objective - bound <= self.tol:
                 return Certificate(objective, bound, solution.lam or 0.0, None)
-        return certify(
-            problem, returned, point=solution.point, lam=self.lam, guess=solution.lam, tol=self.tol
-        )
+        return certify(problem, returned, point=solution.point, guess=solution.lam, tol=self.tol)
 
     def _solver_of(self, problem: Problem | ClassProblem) -> Callable[..., Solution]:
         """The function of the solver for this kind of problem."""
-        table = JOINT_SOLVERS if self.lam is None else SUBPROBLEM_SOLVERS
-        module, function = table["interior-point" if self.name == "auto" else self.name]
-        special, allowed = "", ["auto", "interior-point"]
-        if self.name in allowed and takes_row_space(problem):
+        if takes_row_space(problem):
             return partial(solve_in_row_space, solver_of=self._solver_of)
         if self.name == "auto" and (method := special_method(problem)) is not None:
             return method
+        module, function = "..engine.pair", "interior_point"
         if isinstance(problem, ClassProblem):
-            special = "more than two classes"
             module, function = "..engine.classes", "interior_point_for_classes"
         elif problem.domains is not None:
-            special = "features with categories or bounds"
             module, function = "..engine.tables", "interior_point_with_domains"
-        elif problem.cost.labels.multiples is not None:
-            special, allowed = "a kappa by class or by sample", [*allowed, "conic"]
-        if special and self.name not in allowed:
-            names = " or ".join(map(repr, allowed))
-            raise ValueError(f"solver must be {names} for {special}, got {self.name!r}")
         found: Callable[..., Solution] = getattr(import_module(module, __package__), function)
         return found
 
