@@ -117,7 +117,6 @@ def rows_of(
                         "from_rows": seen.from_rows,
                         "from_answers": seen.from_answers,
                         "loss_here": seen.loss_ref,
-                        "p_value": seen.p_value,
                     }
                 yield kept | found
 

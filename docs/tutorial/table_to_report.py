@@ -142,9 +142,7 @@ pd.DataFrame(
 print(*(textwrap.fill(line, 90) for line in str(shifts["long-beach"]).splitlines()), sep="\n")
 
 # %%
-# A tolerance is a statement about what you expect, not about what will happen. You can also learn
-# from past shifts: :func:`drlogit.radius_from_parts` uses the shifts between known hospitals to say
-# how large an ε to expect in the next one.
+# A tolerance is a statement about what you expect, not about what will happen.
 #
 # Saving the model and its proof
 # ------------------------------
@@ -156,8 +154,7 @@ drlogit.save_model(model, "model.json")
 model.save_proof("proof.npz", X, y)
 
 # %%
-# With ``holdout=``, a report also writes a paragraph for a reviewer, and a model card
-# (``reviewed.to_card("card.md")``, :doc:`more of that </guarantee>`):
+# With ``holdout=``, a report also writes a paragraph for a reviewer:
 
 unseen_rows = X_unseen, y_unseen
 reviewed = drlogit.audit({"robust": model}, *unseen_rows, groups="sex", holdout=unseen_rows)

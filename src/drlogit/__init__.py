@@ -28,10 +28,8 @@ if TYPE_CHECKING:
     from .problem.dual_point import DualPoint
     from .problem.result import Result, Status, Trace
     from .report.audits import Audit, audit
-    from .robustness.bootstrap import Bootstrap, bootstrap
     from .robustness.guarantees import guarantee
     from .robustness.misclassification import MisclassificationBounds, misclassification_bounds
-    from .robustness.parts import PartsPromise, RadiusFromParts, radius_from_parts
     from .robustness.promises import Guarantee, MetricPromise
     from .robustness.shifts import Shift, shift
     from .robustness.thresholds import ThresholdChoice, choose_threshold
@@ -50,7 +48,6 @@ __version__ = "0.1.0"
 __all__ = [
     "Audit",
     "Ball",
-    "Bootstrap",
     "BreakingPoint",
     "DRLogisticRegression",
     "DRLogisticRegressionCV",
@@ -58,8 +55,6 @@ __all__ = [
     "Guarantee",
     "MetricPromise",
     "MisclassificationBounds",
-    "PartsPromise",
-    "RadiusFromParts",
     "RegularizationPath",
     "Result",
     "Shift",
@@ -74,7 +69,6 @@ __all__ = [
     "__version__",
     "allowances",
     "audit",
-    "bootstrap",
     "breaking_point",
     "choose_threshold",
     "datasets",
@@ -83,7 +77,6 @@ __all__ = [
     "load_model",
     "misclassification_bounds",
     "paper",
-    "radius_from_parts",
     "regularization_path",
     "save_model",
     "shift",
@@ -110,10 +103,8 @@ _HOMES = {
     "problem.dual_point": "DualPoint",
     "problem.result": "Result Status Trace",
     "report.audits": "Audit audit",
-    "robustness.bootstrap": "Bootstrap bootstrap",
     "robustness.guarantees": "guarantee",
     "robustness.misclassification": "MisclassificationBounds misclassification_bounds",
-    "robustness.parts": "PartsPromise RadiusFromParts radius_from_parts",
     "robustness.shifts": "Shift shift",
     "robustness.promises": "Guarantee MetricPromise",
     "robustness.thresholds": "ThresholdChoice choose_threshold",

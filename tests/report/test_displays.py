@@ -102,37 +102,3 @@ def test_missing_matplotlib_is_named(monkeypatch):
 
 
 # --- decisions under shift --------------------------------------------------------------------
-
-
-def test_decision_curve():
-    display = drawn(
-        report.DecisionCurveDisplay.from_estimator(ROBUST, FRAME, Y, thresholds=[0.2, 0.5])
-    )
-    expected = [
-        drlogit.worst_case(ROBUST, FRAME, Y, "net_benefit", threshold=p) for p in (0.2, 0.5)
-    ]
-    assert [band.low for band in display.model_bands] == [each.value for each in expected]
-    positives = float(np.mean(Y == 1))
-    assert display.all_bands[1].nominal == pytest.approx(2.0 * positives - 1.0)
-    assert "treat none" in words(display.ax_)
-
-
-def test_calibration_band():
-    display = drawn(report.CalibrationBandDisplay.from_estimator(ROBUST, FRAME, Y, n_bins=4))
-    still = report.CalibrationBandDisplay.from_estimator(PLAIN, FRAME, Y, epsilon=0.0, n_bins=4)
-    p = PLAIN.predict_proba(FRAME)[:, 1]
-    lots = np.array_split(np.argsort(p), 4)
-    np.testing.assert_allclose(still.predicted, [p[lot].mean() for lot in lots])
-    shares = [np.mean(np.asarray(Y)[lot] == 1) for lot in lots]
-    np.testing.assert_allclose([band.nominal for band in still.bands], shares)
-    assert all(band.low < band.nominal < band.high for band in display.bands[1:-1])
-
-
-def test_roc_box():
-    display = drawn(
-        report.RocBoxDisplay.from_estimator(ROBUST, FRAME, Y, epsilon=0.02, thresholds=[0.3, 0.6])
-    )
-    found = drlogit.worst_case(ROBUST, FRAME, Y, "fpr", threshold=0.6, epsilon=0.02)
-    assert display.fpr[1] == (found.nominal, found.low, found.high)
-    assert display.boxes_[1].get_width() == pytest.approx(found.high - found.low)
-    assert words(display.ax_) == ["0.3", "0.6"]

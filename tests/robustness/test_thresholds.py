@@ -110,14 +110,9 @@ def test_limit_of_the_error_is_that_of_the_guarantee(fitted):
     assert alone.value == pytest.approx(both.error, abs=1e-9)
 
 
-def test_metrics_of_a_guarantee_out_of_fold_and_by_group(fitted):
+def test_metrics_of_a_guarantee_by_group(fitted):
     model, X, y = fitted
     X, y, group = X[:300], y[:300], np.where(X[:300, 2] > 0, "a", "b")
-    both = drlogit.guarantee(model, X, y, confidence=0.9, cv=3)
-    alone = drlogit.guarantee(model, X, y, metric="error", confidence=0.95, cv=3)
-    assert alone.value == pytest.approx(both.error, abs=1e-9)
-    assert (alone.folds, alone.n, alone.n_price) == (3, 300, 0)
-    assert "Limits for the average of 3 cross-validation models, not the final model." in str(alone)
     split = drlogit.guarantee(model, X, y, metric=COSTS, groups={"part": group})
     seen = drlogit.worst_case(model, X, y, COSTS, groups={"part": group})
     assert [part.group for part in split.groups] == ["part = a", "part = b"]
@@ -125,9 +120,7 @@ def test_metrics_of_a_guarantee_out_of_fold_and_by_group(fitted):
     for part, there in zip(split.groups, seen.groups, strict=True):
         assert part.value > there.value
         assert f"{part.group} ({part.n} rows): at most {part.value:.4g}" in str(split)
-    rate = drlogit.guarantee(
-        model, X, y, metric="fpr", cv=3, groups=group, sample_weight=X[:, 0] > -1
-    )
+    rate = drlogit.guarantee(model, X, y, metric="fpr", groups=group)
     assert all(part.nominal <= part.value <= 1.0 for part in (rate, *rate.groups))
 
 

@@ -43,7 +43,7 @@ from ..robustness.subgroups import subgroups
 from ..robustness.worst_case import with_groups, worst_case_of
 from .audit_data import RECORDS, audit_data
 from .audit_page import audit_page
-from .card import model_card, paragraph
+from .paragraph import paragraph
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -130,31 +130,6 @@ class Audit(AuditOutcome):
         if path is not None:
             write_text(path, page)
         return page
-
-    def to_card(
-        self, path: str | os.PathLike[str] | None = None, *, model: str | None = None,
-        threshold: float = 0.5,
-    ) -> str:  # fmt: skip
-        """A model card in Markdown, with Hugging Face metadata and a TRIPOD+AI checklist.
-
-        Parameters
-        ----------
-        path : path, optional
-            File to write, whole or not at all.
-        model : str, optional
-            Name of the model; by default the first one.
-        threshold : float
-            Probability from which on the positive class is decided, for rates and net benefit.
-
-        Returns
-        -------
-        str
-            The card.
-        """
-        card = model_card(self, self._named(model), threshold)
-        if path is not None:
-            write_text(path, card)
-        return card
 
     def to_paragraph(self, model: str | None = None) -> str:
         """The model, its certificate and its guarantee in one paragraph, for a paper."""

@@ -35,7 +35,7 @@ from .feature_risk import allowed_at
 from .linear_model import LinearModel, codes_of
 from .measured_model import measure, own_fit
 from .misclassification import worst_error
-from .two_samples import moved_columns, p_value, score_weights
+from .two_samples import moved_columns, score_weights
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -69,9 +69,6 @@ class Shift:
         ``cost`` what that costs, ``multiple`` the cost in declared radii.
     beyond : float
         Share of new rows whose scores lie where there is no reference row.
-    p_value : float
-        Permutation test of "both samples come from one population".  A small value says that
-        they differ, not that the model does worse.
     n_ref, n_new : int
         Rows.
     allowed : tuple of str
@@ -90,7 +87,6 @@ class Shift:
     from_rows: float | None
     features: Any
     beyond: float
-    p_value: float
     n_ref: int
     n_new: int
     scores: tuple[FloatArray, FloatArray]
@@ -105,11 +101,7 @@ class Shift:
     allowed: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        population = (
-            f"Permutation test that both samples come from one population: p = {self.p_value:.3f}. "
-            "A small p means that the samples differ, not that the model does worse."
-        )
-        return "\n".join([*self._losses(), *self._columns(), population])
+        return "\n".join([*self._losses(), *self._columns()])
 
     def _losses(self) -> list[str]:
         if self.loss_new is None:
@@ -183,7 +175,6 @@ def shift(
     *,
     epsilon: float | None = None,
     kappa: Any = None,
-    random_state: int = 0,
     **ball: Unpack[BallOptions],
 ) -> Shift:
     """Measure how far new rows have moved from reference rows, as far as it affects a model.
@@ -201,8 +192,6 @@ def shift(
         the model's fit.
     kappa : optional
         The cost of a flipped label; by default that of the model's fit.
-    random_state : int
-        Seed of the permutation test.
     **ball
         ``norm``, ``feature_costs``, ``categories``, ``bounds`` and ``space`` as in
         :func:`drlogit.worst_case_loss`.  The reference rows all count alike.
@@ -238,7 +227,6 @@ def shift(
     space, categories = ball.get("space", "fitted"), ball.get("categories")
     old, (new, scores) = reference.measured.X, scored_rows(model, X_new, space, categories)
     declared = epsilon or None
-    losses = None
     own = one_score(reference.scores), one_score(scores)
     weights, beyond = score_weights(*own)
     weighted = None if weights is None else float(weights @ reference.losses)
@@ -248,7 +236,6 @@ def shift(
         codes = codes_as(reference, y_new, scores.shape[1])
         losses = losses_of(scores, codes)
         found = _with_labels(reference, scores, codes, losses, weighted, declared)
-    both = None if losses is None else (reference.losses, losses)
     return Shift(
         loss_ref=loss,
         error_ref=float(reference.weights @ reference.wrong),
@@ -256,7 +243,6 @@ def shift(
         from_rows=None if weighted is None else weighted - loss,
         features=moved_columns(reference, old, new, declared),
         beyond=beyond,
-        p_value=p_value(reference, old, new, both, random_state),
         n_ref=reference.codes.size,
         n_new=scores.shape[1],
         scores=own,

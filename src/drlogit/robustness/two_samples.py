@@ -1,4 +1,4 @@
-"""The distance between two samples: by column, by score, and a test of whether it is chance.
+"""The distance between two samples: by column and by score.
 
 Column j must move by the distance ``W₁ⱼ`` between its two distributions, category g must change in
 a share ``TV_g`` of the rows.  By Jensen's inequality, ``‖(c_j W₁ⱼ)_j‖ + Σ_g c_g TV_g`` is a lower
@@ -21,10 +21,6 @@ from .measured_features import MeasuredFeature
 
 #: Bins of scores with equal shares of the pooled rows, to which reference rows are reweighted.
 _BINS = 8
-
-#: The permutation test takes at most this many rows of each sample, and the columns on which the
-#: scores depend most.  More of them take longer and decide the same.
-_TESTED_ROWS, _TESTED_FEATURES, _PERMUTATIONS = 1000, 300, 199
 
 
 def score_weights(reference: FloatArray, new: FloatArray) -> tuple[FloatArray | None, float]:
@@ -74,56 +70,3 @@ def _distance(feature: MeasuredFeature, old: Matrix, new: Matrix) -> float:
 def _dense(matrix: Matrix, columns: Any) -> FloatArray:
     some = matrix[:, columns]
     return np.asarray(some.toarray() if sp.issparse(some) else some, dtype=np.float64)
-
-
-def p_value(
-    audit: Adversary,
-    old: Matrix,
-    new: Matrix,
-    losses: tuple[FloatArray, FloatArray] | None,
-    random_state: int,
-) -> float:
-    """Permutation test of the hypothesis that both samples come from one population.
-
-    One statistic is the sum of the distances of all columns in standard deviations, another, where
-    ``losses`` of both samples are known, the difference of their means.  The smaller of the two
-    p-values counts twice (Bonferroni).
-    """
-    rng = np.random.default_rng(random_state)
-    some = [rng.permutation(each.shape[0])[:_TESTED_ROWS] for each in (old, new)]
-    rows = [each[rows] for each, rows in zip((old, new), some, strict=True)]
-    # Either may be sparse: a table is encoded as one where that is smaller.
-    sparse = any(map(sp.issparse, rows))
-    pooled = sp.csc_array(sp.vstack([*map(sp.csr_array, rows)])) if sparse else np.concatenate(rows)
-    n_old, n_new = (each.size for each in some)
-    # Each row of signs splits the pooled rows anew; the first is the split as it is.
-    sign = np.repeat([-1.0 / n_old, 1.0 / n_new], [n_old, n_new])
-    signs = np.array([sign, *(rng.permutation(sign) for _ in range(_PERMUTATIONS))])
-    slopes = np.abs(audit.coefficients[:, :-1]).max(axis=0)
-    use = [float(slopes[feature.columns].max()) for feature in audit.features]
-    tested = np.argsort(use, kind="stable")[::-1][:_TESTED_FEATURES]
-    distances = sum(_distances(audit.features[f], pooled, signs) for f in tested)
-    statistics = [np.asarray(distances)]
-    if losses is not None:
-        both = np.concatenate([each[rows] for each, rows in zip(losses, some, strict=True)])
-        statistics.append(np.abs(signs @ both))
-    # Equal up to rounding counts as equal: a constant column must not decide.
-    least = min(
-        float(np.mean(each >= each[0] - 1e-12 * (1.0 + abs(each[0])))) for each in statistics
-    )
-    return min(1.0, len(statistics) * least)
-
-
-def _distances(feature: MeasuredFeature, pooled: Matrix, signs: FloatArray) -> FloatArray:
-    """The distances of a feature between the two parts of each split."""
-    values = _dense(pooled, feature.columns)
-    if feature.levels is not None:
-        change = signs @ values
-        return np.asarray(0.5 * (np.abs(change).sum(axis=1) + np.abs(change.sum(axis=1))))
-    column = values[:, 0]
-    deviation = float(column.std())
-    if deviation == 0.0:
-        return np.zeros(signs.shape[0])
-    order = np.argsort(column, kind="stable")
-    steps = np.diff(column[order]) / deviation
-    return np.asarray(np.abs(np.cumsum(signs[:, order], axis=1)[:, :-1]) @ steps)
