@@ -42,8 +42,10 @@ def cell(action: argparse.Action) -> str:
         return f"`{action.metavar or '|'.join(action.choices or ())}`"
     flags = ", ".join(f"`{flag}`" for flag in action.option_strings)
     value = "|".join(map(str, action.choices)) if action.choices else action.metavar
-    takes = action.nargs != 0 and not isinstance(action, argparse.BooleanOptionalAction)
-    return f"{flags} `{value}`" if value and takes else flags
+    if isinstance(value, tuple):
+        value = " ".join(value)
+    more = " …" if action.nargs == "+" else ""
+    return f"{flags} `{value}{more}`" if value and action.nargs != 0 else flags
 
 
 def meaning(action: argparse.Action) -> str:
@@ -52,8 +54,6 @@ def meaning(action: argparse.Action) -> str:
     default = action.default
     if default is None or isinstance(default, bool) or default in ((), argparse.SUPPRESS):
         return said
-    if isinstance(default, dict):
-        default = ",".join(f"{name}={value:g}" for name, value in default.items())
     return f"{said} (default: {default})".strip()
 
 
@@ -75,7 +75,7 @@ def rows(actions: list[argparse.Action]) -> list[str]:
 
 def page() -> str:
     """The whole page."""
-    common = {"json", "quiet", "verbose", "debug"}
+    common = {"json", "quiet", "debug"}
     lines, seen = [HEAD], dict[str, str]()
     for name, line in cli.COMMANDS.items():
         parser = parser_of(name)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -30,7 +29,6 @@ from .console import (
     NOT_PROVEN,
     USAGE,
     Console,
-    as_options,
     printable,
 )
 
@@ -41,35 +39,21 @@ COMMANDS = {
     "demo": "fit a model in one hospital and use it in three others (bundled data)",
     "fit": "fit a robust model to a file and write it as JSON",
     "predict": "predict labels and probabilities",
-    "threshold": "choose the threshold with the best guarantee for new data",
-    "audit": "show how large loss and error of models can get",
+    "audit": "show how much must go wrong until models fail, and what can be promised",
+    "threshold": "choose the cut-off of decisions with the best promise for new data",
     "shift": "measure how far new data have moved, and what that does to a model",
     "verify": "check the bounds of a model against its data and its proof",
 }
 
-
-#: What argparse says of a mistake, and the same as value expected and value found.
-_USAGE_ERRORS = {
-    r"argument (\S+): invalid float value: (.*)": r"\1 must be a number, got \2",
-    r"argument (\S+): invalid int value: (.*)": r"\1 must be a whole number, got \2",
-    r"argument (\S+): invalid (.*) value: (.*)": r"\1 must be a \2, got \3",
-    r"argument (\S+): invalid choice: (.*?) \(choose from (.*)\)": r"\1 must be one of \3, got \2",
-    r"argument (\S+): expected one argument": r"\1 needs a value",
-    r"argument (\S+): not allowed with argument (\S+)": r"\1 and \2 exclude each other",
-    r"argument (\S+): ": r"\1 ",
-    r"one of the arguments (.*) is required": r"one of \1 is missing",
-    r"the following arguments are required: (.*)": r"\1 is missing",
-    r"unrecognized arguments": "unknown option or extra argument",
-    r"(number.*, got '\d+,\d+')$": r"\1: write decimals with a point",
-}
+#: Arguments that name files to write, and files to read.
+_OUTPUTS = {"output": "-o", "proof": "--proof", "holdout": "--holdout"}
+_INPUTS = ("data", "new", "model", "others")
 
 
 class _Parser(argparse.ArgumentParser):
     """A parser that says in one line what is wrong, in place of the usage of every option."""
 
     def error(self, message: str) -> NoReturn:
-        for said, better in _USAGE_ERRORS.items():
-            message = re.sub(said, better, message)
         text = f"{self.prog}: error: {message} ({self.prog} --help explains the usage)\n"
         self.exit(USAGE, printable(text))
 
@@ -77,8 +61,6 @@ class _Parser(argparse.ArgumentParser):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code (usage errors raise ``SystemExit(2)``)."""
     arguments = _parsed(sys.argv[1:] if argv is None else argv)
-    from .outputs import check_outputs
-
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _warner()
@@ -86,17 +68,17 @@ def main(argv: Sequence[str] | None = None) -> int:
             warnings.simplefilter("default", UserWarning)
             if arguments.quiet:
                 warnings.simplefilter("ignore")
-            check_outputs(arguments)
+            _check_outputs(arguments)
             code: int = arguments.run(arguments, Console(arguments))
         sys.stdout.flush()  # so that a closed pipe is met here and not at exit
     except BrokenPipeError:
         # The reader (head, less) has seen enough: not an error, and nothing left to flush.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
-    except (ValueError, OSError, ImportError, MemoryError) as error:
+    except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
         if arguments.debug:
             raise
-        words = as_options(_describe(error), vars(arguments))
+        words = _describe(error, arguments.flags)
         print(printable(f"drlogit {arguments.command}: error: {words}"), file=sys.stderr)
         return BAD_INPUT
     except KeyboardInterrupt:
@@ -106,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parsed(words: Sequence[str]) -> argparse.Namespace:
-    """What the words say: all commands are known, and the options of the one that is among them."""
+    """What the words say; ``flags`` are the options of the command by the parameter they state."""
     parser = _Parser(
         prog="drlogit",
         description="Logistic regression for data that may be wrong, and for models that are used "
@@ -124,24 +106,57 @@ def _parsed(words: Sequence[str]) -> argparse.Namespace:
             describe_command(command, import_module(f".{name}", __package__))
     arguments, unknown = parser.parse_known_args(words)
     if unknown:
-        from ..files.columns import near_names
+        from ..files.reading import near_names
 
-        command = commands.choices[arguments.command]
-        known = re.findall(r"--[a-z-]+", command.format_help())
-        flags = [word.split("=")[0] for word in unknown if word.startswith("--")]
-        near = [name for flag in flags for name in near_names(flag, known)]
+        near = [
+            name for word in unknown for name in near_names(word, [*arguments.flags.values()])[:1]
+        ]
         hint = f": did you mean {near[0]}?" if near else ""
-        command.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+        commands.choices[arguments.command].error(
+            f"unknown option or extra argument {' '.join(unknown)}{hint}"
+        )
     return arguments
 
 
-def _describe(error: BaseException) -> str:
-    """What went wrong, in one line."""
+def _check_outputs(arguments: argparse.Namespace) -> None:
+    """Find out before the work that an outcome cannot be written, or would destroy something."""
+    given = vars(arguments)
+    taken: dict[str, str] = {}  # which file it is, and what it is for
+    for name in _INPUTS:
+        named = given.get(name) or ()
+        for path in [named] if isinstance(named, str) else named:
+            taken[os.path.realpath(path)] = "an input file"
+    if arguments.command == "threshold":  # which may write its model again
+        del taken[os.path.realpath(arguments.model)]
+    for name, option in _OUTPUTS.items():
+        path = given.get(name)
+        if path is None or (name, arguments.command) == ("proof", "verify"):  # which reads it
+            continue
+        path = path if isinstance(path, str) else path[-1]
+        place = os.path.realpath(path)
+        if os.path.isdir(place) or not os.path.isdir(os.path.dirname(place)):
+            raise ValueError(f"{option} {path} must be a file in an existing folder")
+        if not os.access(place if os.path.exists(place) else os.path.dirname(place), os.W_OK):
+            raise ValueError(f"{option} {path} cannot be written to")
+        if place in taken:
+            raise ValueError(f"{option} {path} would overwrite {taken[place]}: name another file")
+        taken[place] = f"the file of {option}"
+    page = given.get("output") if arguments.command in ("audit", "demo") else None
+    if page is not None and not page.lower().endswith((".html", ".htm")):
+        raise ValueError(f"-o {page} must be a web page: name a file that ends in .html")
+
+
+def _describe(error: BaseException, flags: dict[str, str]) -> str:
+    """What went wrong, in one line; a parameter is called as the option that states it."""
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     if isinstance(error, MemoryError):
         return f"not enough memory: {error}" if str(error) else "not enough memory"
-    return " ".join(str(error).split()) or type(error).__name__
+    parameter = getattr(error, "parameter", None)
+    text = str(error)
+    if parameter in flags:
+        text = f"{flags[parameter]} {getattr(error, 'problem', '')}"
+    return " ".join(text.split()) or type(error).__name__
 
 
 def _warner() -> Callable[..., None]:

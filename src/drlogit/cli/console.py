@@ -6,12 +6,13 @@ The answer goes to standard output, all else to standard error: ``drlogit … --
 from __future__ import annotations
 
 import argparse
+import math
 import re
 import sys
+import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 from ..files.writing import json_text
@@ -19,34 +20,44 @@ from ..files.writing import json_text
 DONE, BAD_INPUT, USAGE, NOT_CONVERGED, NOT_PROVEN = 0, 1, 2, 3, 4
 INTERRUPTED = 130  # what shells report for SIGINT
 
-#: Seconds between two lines about how far the work is, on a terminal and in a log; what is over
-#: sooner shows none.
-_EVERY, _EVERY_IN_LOG = 0.2, 15.0
+#: Seconds until progress is shown, between two pictures on a terminal, and between lines in a log.
+_PATIENCE, _EVERY, _EVERY_IN_LOG = 2.0, 0.2, 15.0
 
 #: What moves a terminal's cursor, or changes the direction of text, instead of being seen.
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
-#: A remedy in Python and, in brackets, the same as an option.
-_TWO_REMEDIES = re.compile(r"\S+ \((--[^()]*) on the command line\)")
-
-
 def printable(text: str) -> str:
-    """Text with remedies as options, and control characters spelt out, as names may have some."""
-    text = _TWO_REMEDIES.sub(r"\1", text)
+    """Text with control characters spelt out; names in files may have some."""
     return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
-def as_options(message: str, given: Collection[str]) -> str:
-    """An error message in which parameters of Python that are options are called as options."""
-    message = re.sub(r"^sample_weight must", "--weights must", message)
-    names = "|".join(name for name in given if "_" in name)
-    message = re.sub(rf"(?<![\w'-])({names})(?![\w'])", _option, message) if names else message
-    return re.sub(rf"^({'|'.join(given)}) must", lambda found: f"{_option(found)} must", message)
+class Progress:
+    """How far a computation is: a share of the work, if it is known, and a few words."""
 
+    def __init__(self, title: str) -> None:
+        self.title, self.begin = title, time.monotonic()
+        self.share, self.words = math.nan, ""
+        self._first_gap = 0.0
 
-def _option(found: re.Match[str]) -> str:
-    return f"--{found[1].replace('_', '-')}"
+    def folds(self, done: int, total: int) -> None:
+        """So many folds of a search are done."""
+        self.share, self.words = done / total, f"{done} of {total} folds"
+
+    def gap(self, gap: float, tol: float) -> None:
+        """A fit has this gap; it is done at ``tol``."""
+        self._first_gap = max(self._first_gap, gap)
+        if 0.0 < gap < math.inf and self._first_gap > tol:
+            self.share = math.log(self._first_gap / gap) / math.log(self._first_gap / tol)
+            self.words = f"gap {gap:.0e}"
+
+    def __str__(self) -> str:
+        bar = ""
+        if math.isfinite(self.share):
+            filled = round(20 * min(max(self.share, 0.0), 1.0))
+            bar = f"[{'#' * filled}{'.' * (20 - filled)}] "
+        words = f"{self.words}, " if self.words else ""
+        return f"{self.title}: {bar}{words}{time.monotonic() - self.begin:.0f} s"
 
 
 class Console:
@@ -55,7 +66,6 @@ class Console:
     def __init__(self, arguments: argparse.Namespace) -> None:
         self.json: bool = arguments.json
         self.quiet: bool = arguments.quiet
-        self.verbose: bool = arguments.verbose
 
     def answer(self, record: Any, text: str | Callable[[], str]) -> None:
         """Print the answer of a command, as text or (with ``--json``) as JSON."""
@@ -69,35 +79,29 @@ class Console:
         if not self.quiet:
             print(printable(text), file=sys.stderr)
 
-    def watcher(self, show: Callable[..., None]) -> Callable[..., None]:
-        """A progress callback for an estimator, with a method ``say`` for remarks."""
-        watching = partial(show)
-        watching.say = self.note  # type: ignore[attr-defined]
-        return watching
-
     @contextmanager
-    def progress(self, title: str) -> Iterator[Callable[[Callable[[], str]], None]]:
-        """Show progress: in one overwritten line on a terminal, in occasional lines in a log.
+    def progress(self, title: str) -> Iterator[Progress]:
+        """Show progress after two seconds: one changing line on a terminal, lines in a log.
 
-        The callback receives a function that returns the text, because computing it may take a pass
-        over the data.  With ``--verbose`` every step has its own line.
+        A thread prints, so that no step of the work is silent, however long it takes.
         """
-        if self.verbose:
-            yield lambda where: print(f"{title}: {where()}", file=sys.stderr, flush=True)
-            return
-        terminal = sys.stderr.isatty()
-        every = _EVERY if terminal else _EVERY_IN_LOG
-        due = time.monotonic() + every
+        progress, done, terminal = Progress(title), threading.Event(), sys.stderr.isatty()
 
-        def say(where: Callable[[], str]) -> None:
-            nonlocal due
-            if not self.quiet and time.monotonic() >= due:
-                due = time.monotonic() + every
+        def show() -> None:
+            pause = _PATIENCE
+            while not done.wait(pause):
+                pause = _EVERY if terminal else _EVERY_IN_LOG
                 start, end = ("\r\x1b[K", "") if terminal else ("", "\n")
-                print(f"{start}{title}: {where()}", end=end, file=sys.stderr, flush=True)
-
-        try:
-            yield say
-        finally:
-            if terminal and not self.quiet:
+                print(f"{start}{progress}", end=end, file=sys.stderr, flush=True)
+            if terminal and pause != _PATIENCE:
                 print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+        thread = threading.Thread(target=show, daemon=True)
+        if not self.quiet:
+            thread.start()
+        try:
+            yield progress
+        finally:
+            done.set()
+            if not self.quiet:
+                thread.join()

@@ -7,7 +7,7 @@ one with ten times the penalty, the tuned one mixed with coin flips, and a robus
     drlogit demo
     drlogit demo -o demo.html
     drlogit demo --write tables
-    drlogit demo --tolerate labels=0.02,cholesterol=20,categories=0.05
+    drlogit demo --tolerate labels=0.02 cholesterol=20 categories=0.05
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ from ..robustness.shifts import shift
 from ..robustness.worst_case import worst_case
 from . import options
 from .console import DONE, NOT_CONVERGED, Console
-from .outputs import certificate_record
 
 #: How many patients of Cleveland are fitted, in a random order; the others are kept aside.  The
 #: order of the file would be the most favourable of eleven splits (benchmarks/demo_splits.py).
@@ -55,8 +54,7 @@ def add_options(parser: ArgumentParser) -> None:
     add = options.group(parser)
     add("-o --output FILE", "web page to write: the robust model and the tuned one (.html)")
     add("--write DIR", "folder to write the four tables to, as CSV")
-    add("--tolerate labels=0.05,A=0.1", "what may be wrong, as in drlogit fit",
-        type=options.amounts, default=_TOLERATED)  # fmt: skip
+    add("--tolerate NAME=AMOUNT...", "what may be wrong, as in drlogit fit", type=options.amount)
 
 
 def run(arguments: Namespace, console: Console) -> int:
@@ -73,7 +71,8 @@ def run(arguments: Namespace, console: Console) -> int:
     order = np.random.default_rng(_SEED).permutation(y.size)
     X, y = X.iloc[order], y[order]
     fitted, kept = (X[:_FITTED], y[:_FITTED]), (X[_FITTED:], y[_FITTED:])
-    stated = dict(arguments.tolerate)
+    declared = dict(arguments.tolerate or _TOLERATED)
+    stated = dict(declared)
     kinds = {kind: stated.pop(kind) for kind in _KINDS if kind in stated}
     tolerated = tolerances(**kinds, columns=stated)
     robust = DRLogisticRegression(**tolerated.parameters, missing="median").fit(*fitted)
@@ -81,16 +80,19 @@ def run(arguments: Namespace, console: Console) -> int:
     tuned = models["tuned"]
     places = {"Cleveland, kept aside": kept, **{_PLACES[name]: parts[name] for name in _PLACES}}
     report = audit(
-        {"robust": robust, "tuned": tuned}, *kept,
-        epsilons=[robust.epsilon_ * k / 4 for k in range(9)], holdout=kept,
-    )  # fmt: skip
+        {"robust": robust, "tuned": tuned},
+        *kept,
+        epsilons=[robust.epsilon_ * k / 4 for k in range(9)],
+        holdout=kept,
+    )
     moved = shift(robust, *kept, *parts["long-beach"])
     if arguments.output is not None:
         subtitle = "Robust and tuned logistic regression on 103 patients of Cleveland"
         report.to_html(arguments.output, subtitle=subtitle)
     record = {
-        "tolerated": arguments.tolerate,
-        "fit": certificate_record(robust.result_),
+        "tolerated": declared,
+        "fit": {"objective": robust.worst_case_loss_[0], "gap": robust.dual_gap_[0]}
+        | {"dual_bound": robust.result_.dual_objective},
         "places": [
             {"place": place, "n": len(own[1]), **_losses(models, *own)}
             for place, own in places.items()
@@ -175,7 +177,7 @@ def _text(record: dict[str, Any], robust: Any, moved: Any, page: str | None) -> 
         f"{each['worst_case']:.2f} within the tolerances"
         for each in record["cut_offs"]
     )
-    tolerated = ",".join(f"{name}={share:g}" for name, share in record["tolerated"].items())
+    tolerated = " ".join(f"{name}={share:g}" for name, share in record["tolerated"].items())
     kept = record["places"][0]["n"]
     remark = ""
     if min(each["loss"] for each in promised.values()) > np.log(2.0):
@@ -225,7 +227,7 @@ worst place is much better on some of them, and no better where shifts are mild.
 
 {"The same with files:" if page is None else f"Interactive page: {page}"}
   drlogit demo --write .
-  drlogit fit cleveland.csv --missing median --holdout 0.34 --holdout-out kept.csv \
+  drlogit fit cleveland.csv --target disease --missing median --holdout 0.34 kept.csv \
 -o model.json --tolerate {tolerated}
   drlogit shift model.json kept.csv long-beach.csv"""
 

@@ -1,16 +1,13 @@
 """Fit a robust model to a file and write it as JSON.
 
-Fit distributionally robust logistic regression and certify it. Numbers are used in their own
-units: scale them, or use --standardize to measure them in standard deviations. Text columns become
-categories. More than two classes become one softmax model.
+State with --tolerate what may be wrong with the data; nothing stated is sampling error alone. The
+fit has the smallest worst-case log-loss within that, with proof. Text columns become categories.
+With --cv, cross-validation chooses how much robustness pays on data like these.
 
-    drlogit fit data.csv --target diagnosis --standardize --epsilon 0.1 -o model.json
-    drlogit fit table.csv --tolerate labels=0.02,age=2 --holdout 0.2 --holdout-out new.csv
-    zcat table.csv.gz | drlogit fit - --decimal , --encoding latin1 -o model.json
-    drlogit fit table.csv --target income --standardize --missing median --bounds age=0..120
-    drlogit fit train.libsvm.bz2 --epsilon 0.01 --kappa inf -o model.json
-    drlogit fit data.parquet --drop id,name --immovable age --weights w -o model.json
-    drlogit fit data.csv --epsilon 0.1 -o model.json --proof proof.npz
+    drlogit fit table.csv --target label --tolerate labels=0.05 age=2 -o model.json
+    drlogit fit table.csv --target label --missing median --holdout 0.3 kept.csv -o model.json
+    drlogit fit table.csv --target label --positive sick --drop id name --cv 5 -o model.json
+    drlogit fit train.svm.bz2 --tolerate labels=0.02 -o model.json --proof proof.npz
 """
 
 from __future__ import annotations
@@ -18,18 +15,18 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
-from ..estimators.class_recall import ClassRecall
+import numpy as np
+
 from ..estimators.classifier import DRLogisticRegression
+from ..estimators.classifier_cv import DRLogisticRegressionCV
 from ..estimators.tolerances import allowances
 from ..files.model_file import write_model
 from ..files.writing import write_text
-from ..problem.label_costs import kappa_text
-from ..robustness.guarantees import guarantee
+from ..problem.ball import Ball
+from ..problem.norms import NORMS
 from . import options
-from .asking import ModelAndSamples
 from .console import DONE, INTERRUPTED, NOT_CONVERGED, Console
-from .outputs import explain_fit, fit_record
-from .training import Training, parameters, read_training, tolerated
+from .data import FileSamples, read_training, stated_ball
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -38,108 +35,197 @@ def add_options(parser: ArgumentParser) -> None:
     add(*options.DATA)
     add("-o --output MODEL", "file to write the model to (JSON)")
     add("--proof FILE", "file to write the proof to (.npz), for drlogit verify")
-    add("--holdout SHARE", "keep this share of the rows out of the fit, and use it for a "
-        "guarantee about new data", type=float)  # fmt: skip
-    add("--holdout-out FILE", "file to write the rows of --holdout to, for drlogit audit or "
-        "guarantee (CSV, or svmlight text like DATA)")  # fmt: skip
-    add("--seed N", "seed of --holdout", type=int, default=0)
-    add = options.add_model_options(parser, epsilon=0.01, kappa=1.0)
+    add("--cv FOLDS", "choose epsilon and kappa by cross-validation", type=int)
     add(
-        "--tolerate labels=0.02,A=0.1",
-        "what may be wrong, in place of --epsilon, --kappa and costs: shares of labels and "
-        "categories, numbers in standard deviations, columns by name in their own units; these are "
-        "alternatives, not a sum",
-        type=options.amounts,
+        "--holdout SHARE FILE",
+        "leave this share of the rows out of the fit and write them to a file, for drlogit audit "
+        "--unseen and drlogit threshold",
     )
-    options.add_data_options(parser)
-    options.add_solver_options(parser)
+    add("--seed N", "seed of --holdout", type=int, default=0)
+    options.add_file_options(parser, "svmlight files have their own")
+    add = options.group(parser, "columns and classes")
+    add(
+        "--positive LABEL",
+        "of two classes, the one that decisions are about, in all commands "
+        "(default: the class that sorts last)",
+    )
+    add("--features COLUMN...", "use only these columns")
+    add("--drop COLUMN...", "ignore these columns")
+    add(
+        "--categorical COLUMN...",
+        "columns of numbers that are categories",
+        dest="categorical_features",
+    )
+    add(
+        "--missing",
+        "replacement for missing numbers; error refuses them; missing text is a "
+        "category of its own",
+        choices=("error", "mean", "median"),
+        default="error",
+    )
+    add("--balanced", "give every class the same total weight")
+    add = options.add_ball_options(parser, "sampling error alone, and labels are correct")
+    add("--norm", "norm in which moves of several numbers are added", choices=tuple(NORMS))
+    add(
+        "--feature-costs COLUMN=COST...", "cost of moving a column by one unit", type=options.amount
+    )
+    add("--bounds COLUMN=LOW..HIGH...", "range in which a column stays", type=options.interval)
+    add("--no-intercept", "fit no intercept")
+    add("--tol GAP", "largest duality gap, in nats of log-loss", type=float, default=1e-6)
+    add("--max-iter N", "largest number of iterations", type=int)
+    add("--max-time SECONDS", "time limit; the best certified model so far is kept", type=float)
 
 
 def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
-    training, unseen = read_training(arguments, console), None
+    samples, notes = read_training(arguments)
     if arguments.holdout is not None:
-        if not 0.0 < arguments.holdout < 1.0:
-            raise ValueError(
-                f"--holdout must be a share between 0 and 1, such as 0.3, got {arguments.holdout:g}"
-            )
-        training, unseen = training.split(arguments.holdout, arguments.seed)
-    if arguments.holdout_out is not None:
-        if unseen is None:
-            raise ValueError("--holdout-out needs --holdout with a share of the rows, such as 0.2")
-        rows = unseen.samples.as_text(arguments.weights, arguments.kappa_column)
-        write_text(arguments.holdout_out, rows)
-    settings = {"epsilon": arguments.epsilon, "kappa": training.by_label(arguments.kappa)}
-    settings |= parameters(arguments, training)
-    if arguments.tolerate is not None:
-        settings |= tolerated(arguments, training)
-    estimator = DRLogisticRegression(**settings)
-    interrupted = False
-    with console.progress("fit") as bar:
-        estimator.on_iteration = console.watcher(
-            lambda at: bar(lambda: f"iteration {at.n_iter}, {at.elapsed:.1f} s, gap {at.gap:.1e}")
-        )
+        samples = _keep_rows_out(samples, arguments)
+    classes = np.unique(samples.labels).tolist()
+    estimator = _estimator(arguments, samples, classes)
+    _describe(samples, notes, classes, console)
+    model, interrupted = _fitted(estimator, samples, console)
+    if arguments.proof is not None and not interrupted:
+        model.save_proof(arguments.proof, samples.X, samples.labels, samples.sample_weight)
+    if arguments.output is not None:
+        write_model(model, arguments.output, notes)
+    record = _record(model, samples, notes) | {"model": arguments.output, "proof": arguments.proof}
+    if not (console.quiet and arguments.output) or console.json:
+        console.answer(record, lambda: _text(record, model, arguments))
+    if interrupted:
+        return INTERRUPTED
+    return DONE if record["gap"] <= arguments.tol else NOT_CONVERGED
+
+
+def _keep_rows_out(samples: FileSamples, arguments: Namespace) -> FileSamples:
+    """The samples without a share of each class, which is written to a file."""
+    from sklearn.model_selection import train_test_split
+
+    share, path = arguments.holdout
+    try:
+        size = float(share)
+    except ValueError:
+        size = 0.0
+    if not 0.0 < size < 1.0:
+        raise ValueError(f"--holdout must be a share between 0 and 1 and a file, got {share!r:.20}")
+    fitted, kept = train_test_split(
+        np.arange(samples.labels.size),
+        test_size=size,
+        stratify=samples.labels,
+        random_state=arguments.seed,
+    )
+    text = samples.rows(np.sort(kept)).as_text(zero_based=bool(arguments.zero_based))
+    write_text(path, text)
+    return samples.rows(np.sort(fitted))
+
+
+def _estimator(arguments: Namespace, samples: FileSamples, classes: list[Any]) -> Any:
+    """The estimator that the options state."""
+    ball = (stated_ball(arguments, classes, None) or Ball()).resolve(
+        samples.X, samples.labels, samples.sample_weight
+    )
+    costs = ball.feature_costs
+    settings = {
+        "norm": ball.norm,
+        "feature_costs": costs if hasattr(samples.X, "columns") else [*costs.values()],
+        "bounds": ball.bounds,
+        "fit_intercept": not arguments.no_intercept,
+        "missing": arguments.missing,
+        "class_weight": "balanced" if arguments.balanced else None,
+        "tol": arguments.tol,
+        "max_iter": arguments.max_iter,
+        "max_time": arguments.max_time,
+    }
+    if arguments.cv is None:
+        return DRLogisticRegression(ball.epsilon, ball.kappa, **settings)
+    return DRLogisticRegressionCV(cv=arguments.cv, **settings)
+
+
+def _fitted(estimator: Any, samples: FileSamples, console: Console) -> tuple[Any, bool]:
+    """The fitted estimator, and whether the user interrupted it, which keeps the best point."""
+    with console.progress("fit") as progress:
+        estimator.on_iteration = lambda at: progress.gap(at.gap, estimator.tol)
+        estimator.on_fold = progress.folds
         try:
-            model = training.fit(estimator)
+            estimator.fit(samples.X, samples.labels, sample_weight=samples.sample_weight)
         except KeyboardInterrupt:
             if not hasattr(estimator, "coef_"):
                 raise
-            # The model is written all the same, without what would take another while.
-            model, interrupted, unseen, arguments.proof = estimator, True, None, None
-    samples, promised = training.samples, None
-    recalls = [
-        ModelAndSamples(model, each.origin, each.samples).recall()
-        for each in (training, unseen)
-        if each is not None
-    ]
-    if unseen is not None:
-        weights = unseen.samples.weights
-        X, kappa = unseen.samples.X, unseen.samples.kappa
-        promised = guarantee(model, X, unseen.labels, sample_weight=weights, kappa=kappa)
-    if arguments.proof is not None:
-        data = (samples.X, training.labels, samples.weights, samples.kappa)
-        model.save_proof(arguments.proof, *data)
-    if arguments.output is not None:
-        write_model(model, arguments.output, training.origin)
-    if console.json or not (console.quiet and arguments.output):
-        record = fit_record(model, promised, recalls[0], training, arguments.output) | {
-            "proof": arguments.proof,
-            "n_features": int(model.n_features_in_),
-            "tol": model.tol,
-            "allows": allowances(model),
-            **({} if unseen is None else {"holdout": recalls[1].record}),
-        }
-        console.answer(record, lambda: _text(model, promised, recalls, training, arguments))
-    if interrupted:
-        return INTERRUPTED
-    return DONE if model.result_.converged else NOT_CONVERGED
+            return estimator, True
+    return estimator, False
 
 
-def _text(
-    model: Any, promised: Any, recalls: list[ClassRecall], training: Training, arguments: Namespace
-) -> str:
-    n_samples = training.labels.size
-    lines = []
-    if promised is not None:
-        lines = ["What holds for new data? (from rows that the model has not seen)"]
-        lines += [str(promised), "On these rows as they are:", *recalls[1].lines(), ""]
+def _describe(
+    samples: FileSamples, notes: dict[str, Any], classes: list[Any], console: Console
+) -> None:
+    """What was read, in a line."""
+    counts = [f"{label} ({np.sum(samples.labels == label)})" for label in classes[:8]]
+    positive = ""
+    if len(classes) == 2:
+        named = "" if "positive" in notes else " (change it with --positive)"
+        positive = f"; positive class: {notes.get('positive', classes[1])}{named}"
+    console.note(
+        f"{samples.source}: {samples.X.shape[0]} rows, {samples.X.shape[1]} features; labels: "
+        f"{', '.join(counts)}{positive}"
+    )
+
+
+def _record(model: Any, samples: FileSamples, notes: dict[str, Any]) -> dict[str, Any]:
+    """A fitted model for a script: its data, ball, certificate and accuracy."""
+    predicted, classes = model.predict(samples.X), model.classes_.tolist()
+    right, weights = predicted == samples.labels, samples.sample_weight
+    shares = {
+        label: float(np.average(samples.labels == label, weights=weights)) for label in classes
+    }
+    result = model.result_
+    record = {
+        **notes,
+        "n_samples": int(right.size),
+        "classes": classes,
+        "positive": notes.get("positive", classes[1] if len(classes) == 2 else None),
+        "epsilon": model.epsilon_,
+        "kappa": model.kappa_,
+        "norm": model.norm,
+        "allows": allowances(model),
+        "worst_case_loss": float(model.worst_case_loss_[0]),
+        "lower_bound": result.dual_objective,
+        "gap": float(model.dual_gap_[0]),
+        "status": str(result.status),
+        "n_iter": result.n_iter,
+        "seconds": result.solve_time,
+        "accuracy": float(np.average(right, weights=weights)),
+        "recall": {label: float(right[samples.labels == label].mean()) for label in classes},
+        "constant_accuracy": max(shares.values()),
+    }
+    if hasattr(model, "best_score_"):
+        record |= {"cv_log_loss": -model.best_score_, "cv_folds": model.n_splits_}
+    return record
+
+
+def _text(record: dict[str, Any], model: Any, arguments: Namespace) -> str:
+    recalls = ", ".join(f"{label} {share:.1%}" for label, share in record["recall"].items())
+    lines = ["What may be wrong with the data?", *(f"  {each}" for each in record["allows"])]
+    if arguments.cv is not None:
+        lines.append(
+            f"  (chosen on {record['cv_folds']} folds: log-loss {record['cv_log_loss']:.4f} on "
+            "rows left out)"
+        )
     lines += [
-        f"What may be wrong with the data? (epsilon = {model.epsilon_:g}, kappa = "
-        f"{kappa_text(model.kappa_)})",
-        *(f"  {sentence}" for sentence in allowances(model)),
         "",
         "How good is the model on the rows of the fit?",
-        *explain_fit(model.result_),
-        *recalls[0].lines(),
-        "",
+        f"  worst-case log-loss   {record['worst_case_loss']:.7f}",
+        f"  no model is below     {record['lower_bound']:.7f}",
+        f"  gap                   {record['gap']:.1e}, after {record['n_iter']} iterations, "
+        f"{record['seconds']:.2f} s",
+        f"  accuracy              {record['accuracy']:.1%}; a constant model has "
+        f"{record['constant_accuracy']:.1%}",
+        f"  recall by class       {recalls}",
     ]
-    which = "" if promised is None else f", fitted to the other {n_samples} rows,"
+    if record["gap"] > arguments.tol:
+        lines.append(f"  not converged         {record['status']}")
+    written = {"Model": arguments.output, "Proof": arguments.proof}
+    written["Rows left out"] = arguments.holdout and arguments.holdout[1]
+    lines += ["", *(f"{what} written to {path}" for what, path in written.items() if path)]
     if arguments.output is None:
-        lines.append(f"The model{which} was not written. To keep it, add -o model.json")
-    else:
-        lines.append(f"Model{which} written to {arguments.output}")
-    if arguments.holdout_out is not None:
-        lines.append(f"Held-out rows written to {arguments.holdout_out}")
-    if arguments.proof is not None:
-        lines.append(f"Proof written to {arguments.proof}; drlogit verify checks it")
+        lines.append("The model was not written. To keep it, add -o model.json")
     return "\n".join(lines)

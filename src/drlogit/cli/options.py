@@ -1,28 +1,33 @@
-"""Options that several commands share, each defined once."""
+"""Options that several commands share, each defined once.
+
+An option is called as the parameter of Python that it states, where there is one.  Lists are
+separate words: ``--drop id name``, ``--tolerate labels=0.05 age=2``.
+"""
 
 from __future__ import annotations
 
 import argparse
 import codecs
-import csv
 import textwrap
+from argparse import ArgumentTypeError
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from ..estimators.tables.encoding import FILLS
-from ..files.formats import FORMATS
-from ..problem.norms import NORMS
+from ..files.reading import FORMATS
 
 #: What adds an option to a group: ``add("-o --output FILE", "what it is for")``.
 Add = Callable[..., None]
 
 MODEL = ("MODEL", "model file, as drlogit fit writes it")
-DATA = ("DATA", "data file: CSV, svmlight (libsvm) or Parquet; text files may end in .gz, "
-        ".bz2 or .xz; - is standard input")  # fmt: skip
-COSTS = (
-    "--costs A:B=1,B:A=5",
-    "A:B=1 is the cost of deciding B when the label is A; pairs that are not named cost 0",
+DATA = (
+    "DATA",
+    "data file: CSV with a line of names, Parquet (.parquet) or svmlight (.svm, .libsvm); text may "
+    "be compressed (.gz, .bz2, .xz); - is standard input",
+)
+COST = (
+    "--cost LABEL:DECISION=COST...",
+    "cost of a decision where the label is another, such as sick:well=5; what is not named costs 0",
 )
 
 
@@ -36,21 +41,6 @@ class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescrip
         return super()._get_help_string(action)
 
 
-class _Together(argparse.Action):
-    """Lists stated in several options are one list; of any other value the last counts."""
-
-    def __call__(self, _: Any, namespace: argparse.Namespace, value: Any, __: Any = None) -> None:
-        # Which options were stated, though it be with the value of their default.
-        namespace.stated = {*getattr(namespace, "stated", ()), self.dest}
-        before = getattr(namespace, self.dest)
-        if before is not self.default and type(before) is type(value):
-            if isinstance(value, tuple):
-                value = (*before, *value)
-            elif isinstance(value, dict):
-                value = before | value
-        setattr(namespace, self.dest, value)
-
-
 def describe_command(parser: argparse.ArgumentParser, module: ModuleType) -> None:
     """Give a parser what its command is, and its options, with those that every command has.
 
@@ -60,13 +50,12 @@ def describe_command(parser: argparse.ArgumentParser, module: ModuleType) -> Non
     parser.description = textwrap.fill(description, 79)
     parser.epilog = "examples:\n" + textwrap.indent(textwrap.dedent(examples).strip(), "  ")
     parser.formatter_class = _HelpFormatter
-    parser.set_defaults(run=module.run)
+    parser.set_defaults(run=module.run, flags={})
     add = group(parser)
+    module.add_options(parser)
     add("--json", "print the answer as JSON")
     add("--quiet", "print no progress and no remarks")
-    add("--verbose", "print a line for every iteration, fold or radius")
     add("--debug", "show the traceback of an error")
-    module.add_options(parser)
 
 
 def group(
@@ -75,21 +64,26 @@ def group(
     """What adds options to a group of a parser; ``one_of_them``: exactly one must be stated.
 
     An option without a word for its value is a switch; a word alone is a positional argument.
+    Dots after the word stand for a list, two words for two values.
     """
     place: Any = parser if title is None else parser.add_argument_group(title)
     if one_of_them:
         place = place.add_mutually_exclusive_group(required=True)
 
     def add(flags: str, help: str, **settings: Any) -> None:
-        words = flags.split()
-        names = [word for word in words if word.startswith("-")]
-        if len(names) < len(words):
-            settings["metavar"] = words[-1]
-            if names:
-                settings.setdefault("action", _Together)
-        elif "choices" not in settings:
-            settings.setdefault("action", "store_true")
-        place.add_argument(*(names or [words[0].lower()]), help=help, **settings)
+        names = [word for word in flags.split() if word.startswith("-")]
+        values = [word.removesuffix("...") for word in flags.split() if not word.startswith("-")]
+        if not values and "choices" not in settings:
+            settings["action"] = "store_true"
+        elif values:
+            settings["metavar"] = values[0] if len(values) == 1 else tuple(values)
+        if flags.endswith("..."):
+            settings |= {"nargs": "+", "action": "extend"}
+        elif len(values) > 1:
+            settings["nargs"] = len(values)
+        action = place.add_argument(*(names or [values[0].lower()]), help=help, **settings)
+        if names:
+            parser.get_default("flags")[action.dest] = names[-1]
 
     return add
 
@@ -97,140 +91,105 @@ def group(
 # --- data -----------------------------------------------------------------------------------
 
 
-def add_data_options(parser: argparse.ArgumentParser) -> None:
-    """How to read the samples that a model is fitted to, and what their columns are."""
-    add = add_sample_options(parser, "a column named target, label, class or y, else the last")
-    add("--features A,B", "use only these columns (not for svmlight)", type=names)
-    add("--drop A,B", "ignore these columns (not for svmlight)", type=names, default=())
-    add("--positive LABEL", "of two classes, the one whose probability is reported (default: the "
-        "class that sorts last)")  # fmt: skip
-    add("--balanced", "give every class the same total weight")
-    add("--standardize", "measure every number in standard deviations; the model still applies to "
-        "the original data")  # fmt: skip
-    add("--n-features N", "svmlight: number of columns, if this file does not use the last ones",
-        type=int)  # fmt: skip
-    add = group(parser, "tables (text columns are categories)")
-    add("--categorical A,B", "treat these columns of numbers as categories (CSV, Parquet)",
-        type=names, default=())  # fmt: skip
-    add("--missing", "replacement for missing numbers; error refuses them; missing text is a "
-        "category of its own", choices=FILLS, default="error")  # fmt: skip
-    add("--bounds A=0..9,B=0..1", "range of each column, also as 0.. or ..9; data: as observed",
-        type=_bounds)  # fmt: skip
-
-
-def add_sample_options(parser: argparse.ArgumentParser, target: str = "that of the model") -> Add:
-    """How to read samples; a model that is asked about them knows its features."""
-    add = group(parser, "data (columns by name, or by number from 0; -1 is the last)")
+def add_file_options(parser: argparse.ArgumentParser, target: str = "that of the model") -> None:
+    """How data files are read."""
+    add = group(parser, "data file")
     add("--target COLUMN", f"column with the labels (default: {target})")
-    add("--weights COLUMN", "column with the sample weights")
-    add("--kappa-column COLUMN", "column with the cost of flipping each label, in place of "
-        "--kappa")  # fmt: skip
-    add("--format", "format of the file (default: from name or contents)", choices=FORMATS)
-    add("--header", "CSV: whether the first line names the columns (default: detected)",
-        action=argparse.BooleanOptionalAction)  # fmt: skip
-    add("--delimiter CHAR", "CSV: delimiter of the fields (default: detected)", type=_character)
+    add("--weights COLUMN", "column with the sample weights", dest="sample_weight")
+    add("--format", "format of the file (default: that of its name, or CSV)", choices=FORMATS)
+    add("--delimiter CHAR", "CSV: what separates the fields", type=_character, default=",")
     add("--decimal CHAR", "CSV: decimal mark of numbers", type=_character, default=".")
-    add("--encoding NAME", "CSV: encoding of the text, such as latin1", type=_encoding,
-        default="utf-8-sig")  # fmt: skip
+    add("--encoding NAME", "CSV: encoding of the text", type=_encoding, default="utf-8")
     add("--zero-based", "svmlight: columns are numbered from 0 instead of 1", default=None)
-    return add
-
-
-# --- model ----------------------------------------------------------------------------------
-
-
-def add_model_options(parser: argparse.ArgumentParser, **defaults: float) -> Add:
-    """Which model is meant, for every command that fits one; ε and κ if they have a default."""
-    add = group(parser, "model")
-    if "epsilon" in defaults:
-        add("--epsilon RADIUS", "how far the rows may move on average, >= 0", type=float,
-            default=defaults["epsilon"])  # fmt: skip
-    if "kappa" in defaults:
-        add("--kappa COST", "cost of flipping a label, > 0; inf if labels are correct; at most a "
-            "share epsilon/kappa of the labels can be flipped; by label: good=5,bad=inf",
-            type=by_label, default=defaults["kappa"])  # fmt: skip
-    add("--norm", "transport norm on the features", choices=tuple(NORMS), default="l1")
-    return add
-
-
-def add_solver_options(parser: argparse.ArgumentParser) -> None:
-    """Options of the fit itself."""
-    add = group(parser, "fit")
-    add("--no-intercept", "fit no intercept")
-    add("--immovable A,B", "these features cannot move, and their coefficients are not penalised",
-        type=names, default=())  # fmt: skip
-    add("--feature-costs A=2,B=inf", "cost of moving a feature by one unit; features that are not "
-        "named cost 1", type=amounts)  # fmt: skip
-    add("--solver", "solver of the fit", choices=("auto", "interior-point"), default="auto")
-    add("--tol GAP", "largest duality gap, in nats of log-loss", type=float, default=1e-6)
-    add("--max-iter N", "largest number of iterations", type=int)
-    add("--max-time SECONDS", "time limit; the best certified model so far is kept", type=float)
-
-
-def add_ball_options(parser: argparse.ArgumentParser, title: str) -> Add:
-    """The ball in which a model is measured."""
-    add = group(parser, title)
-    add("--epsilon RADIUS", "radius of the ball (default: that of the model)", type=float)
-    add("--kappa COST", "cost of flipping a label (default: that of the model)", type=by_label)
-    return add
 
 
 def add_threshold(parser: argparse.ArgumentParser) -> None:
     """The probability from which on the positive class is predicted."""
-    group(parser)("--threshold SHARE", "for two classes: predict the positive class from this "
-        "probability on (default: predict the more likely class)", type=float)  # fmt: skip
+    group(parser)(
+        "--threshold SHARE",
+        "for two classes: predict the positive class from this "
+        "probability on (default: that of the model, or 0.5)",
+        type=float,
+    )
 
 
-# --- what options hold; argparse gives the name of the function in its messages --------------
+# --- the ball -------------------------------------------------------------------------------
 
 
-def names(text: str) -> tuple[str, ...]:
-    """``a,b,"c,d"`` as names."""
-    return tuple(name.strip() for name in next(csv.reader([text])) or [""])
+def add_ball_options(parser: argparse.ArgumentParser, default: str) -> Add:
+    """What may be wrong with the data; returns what adds to the advanced options."""
+    add = group(parser, "what may be wrong with the data")
+    add(
+        "--tolerate NAME=AMOUNT...",
+        "shares of labels (labels=0.05, or of a class: "
+        "labels:good=0.05), of categories (categories=0.02), numbers in standard deviations "
+        "(numbers=0.1), and columns by name, in their own units (age=2) or as a share (sex=0.01); "
+        f"alternatives, not a sum (default: {default})",
+        type=amount,
+    )
+    # The parameters of Ball.tolerating.
+    names = ("labels", "numbers", "categories", "columns")
+    parser.get_default("flags").update(dict.fromkeys(names, "--tolerate"))
+    add = group(parser, "advanced")
+    add(
+        "--epsilon RADIUS",
+        "radius of the ball; 2 beside --tolerate is twice what was declared",
+        type=float,
+    )
+    add(
+        "--kappa COST...",
+        "cost of a wrong label, a number, inf, or LABEL=COST for each label; "
+        "epsilon/kappa is the largest share of wrong labels",
+        type=_cost,
+    )
+    return add
 
 
-def numbers(text: str) -> tuple[float, ...]:
-    """``0.1,1,inf`` as numbers."""
-    return tuple(float(part) for part in text.split(","))
+def stated_kappa(costs: list[Any] | None) -> Any:
+    """The costs of ``--kappa``: one number, or by label as text."""
+    if not costs or (len(costs) == 1 and isinstance(costs[0], float)):
+        return costs[0] if costs else None
+    if not all(isinstance(each, tuple) for each in costs):
+        raise ValueError("--kappa must be one number, or LABEL=COST for each label")
+    return dict(costs)
 
 
-def amounts(text: str) -> dict[str, float]:
-    """``labels=2%,age=2`` as numbers by name."""
-    return {
-        name: float(amount.removesuffix("%")) / (100.0 if amount.endswith("%") else 1.0)
-        for name, amount in _pairs(text)
-    }
+# --- what options hold ----------------------------------------------------------------------
 
 
-def by_label(text: str) -> float | dict[str, float]:
-    """A number, or ``good=5,bad=inf``."""
-    return amounts(text) if "=" in text else float(text)
+def amount(text: str) -> tuple[str, float]:
+    """``age=2`` or ``labels=5%``: a name and a number."""
+    name, equals, value = text.rpartition("=")
+    try:
+        number = float(value.removesuffix("%")) / (100.0 if value.endswith("%") else 1.0)
+    except ValueError:
+        number, equals = 0.0, ""
+    if not (name and equals):
+        raise ArgumentTypeError(f"must be NAME=NUMBER, such as age=2, got {text!r}")
+    return name, number
 
 
-def _bounds(text: str) -> Any:
-    """``age=0..120,share=0..1`` as ends by name, or ``data``."""
-    if text == "data":
-        return text
-    found = {}
-    for name, ends in _pairs(text):
-        low, dots, high = ends.partition("..")
-        if not dots:
-            raise ValueError
-        found[name] = (float(low or "-inf"), float(high or "inf"))
-    return found
+def interval(text: str) -> tuple[str, tuple[float, float]]:
+    """``age=0..120``, ``age=0..`` or ``age=..120``: a name and two ends."""
+    name, _, ends = text.rpartition("=")
+    low, dots, high = ends.partition("..")
+    try:
+        found = float(low or "-inf"), float(high or "inf")
+    except ValueError:
+        dots = ""
+    if not (name and dots):
+        raise ArgumentTypeError(f"must be NAME=LOW..HIGH, such as age=0..120, got {text!r}")
+    return name, found
 
 
-def _pairs(text: str) -> list[tuple[str, str]]:
-    pairs = [part.rpartition("=") for part in names(text)]
-    if not all(name and equals for name, equals, _ in pairs):
-        raise ValueError
-    return [(name, value) for name, _, value in pairs]
+def _cost(text: str) -> Any:
+    return amount(text) if "=" in text else float(text)
 
 
 def _character(text: str) -> str:
-    character = {"\\t": "\t", "tab": "\t", "space": " "}.get(text, text)
+    character = {"\\t": "\t", "tab": "\t"}.get(text, text)
     if len(character) != 1:
-        raise argparse.ArgumentTypeError(f"must be one character, got {text!r}")
+        raise ArgumentTypeError(f"must be one character, got {text!r}")
     return character
 
 
@@ -238,10 +197,8 @@ def _encoding(text: str) -> str:
     try:
         return codecs.lookup(text).name
     except LookupError:
-        raise argparse.ArgumentTypeError(f"unknown encoding: {text!r}") from None
+        raise ArgumentTypeError(f"must be an encoding such as latin1, got {text!r}") from None
 
 
-by_label.__name__ = "number, or list of label=number"
-numbers.__name__ = "list of numbers"
-amounts.__name__ = "list of name=number"
-_bounds.__name__ = "list of name=low..high, or data"
+_cost.__name__ = "cost"
+COST_SETTINGS = {"type": amount}

@@ -2,24 +2,26 @@
 
 Features are matched by name if the file has names, otherwise by position. Labels in the file are
 not used. Writes CSV with the predicted label and the probability of the positive class, or of every
-class if there are more than two; the column names say which.
+class if there are more than two; the column names say which. The cut-off is that of drlogit
+threshold, if the model has one, and one half otherwise.
 
     drlogit predict model.json new.csv
     drlogit predict model.json new.csv --id patient -o predictions.csv
     drlogit predict model.json new.csv --threshold 0.21
-    drlogit predict model.json test.libsvm.bz2 --json
+    drlogit predict model.json test.svm.bz2 --json
 """
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
+import numpy as np
 import pandas as pd
 
 from ..files.writing import safe_cell, write_text
 from . import options
-from .asking import read_asked, read_column
 from .console import DONE, Console
+from .data import decision_threshold, read_asked, read_column
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -29,38 +31,59 @@ def add_options(parser: ArgumentParser) -> None:
     add(*options.DATA)
     add("-o --output FILE", "CSV file to write (default: standard output)")
     add("--id COLUMN", "column that identifies the rows, copied to the output")
-    add("--raw", "write texts unchanged; by default, texts that a spreadsheet would run as "
-        "formulas (they begin with = + - @) get an apostrophe in front")  # fmt: skip
+    add(
+        "--raw",
+        "write texts unchanged; by default, texts that a spreadsheet would run as "
+        "formulas (they begin with = + - @) get an apostrophe in front",
+    )
     options.add_threshold(parser)
-    options.add_sample_options(parser)
+    options.add_file_options(parser)
 
 
 def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
-    asked = read_asked(arguments, console, with_labels=False)
-    probabilities = asked.model.predict_proba(asked.samples.X)
-    predictions = asked.model.classes_[asked.predicted(arguments.threshold)].tolist()
-    # Of two, the positive class says all.
-    shown = [asked.positive] if len(asked.classes) == 2 else [*range(len(asked.classes))]
-    header = ["prediction", *(f"probability_{asked.classes[k]}" for k in shown)]
+    asked = read_asked(arguments, console, arguments.data)
+    threshold = decision_threshold(asked, arguments)
+    probabilities, classes = asked.model.predict_proba(asked.samples.X), asked.classes
+    chosen = probabilities.argmax(axis=1)
+    shown = [*range(len(classes))]
+    if asked.positive is not None:  # whose probability says all
+        positive = classes.index(asked.positive)
+        shown = [positive]
+        decided = probabilities[:, positive] >= threshold
+        chosen = np.where(decided, positive, 1 - positive)
+        console.note(
+            f"{asked.positive} is predicted from a probability of {threshold:g} on"
+            f"{' (from drlogit threshold)' if threshold == asked.notes.get('threshold') else ''}"
+        )
+    predictions = asked.model.classes_[chosen].tolist()
+    header = ["prediction", *(f"probability_{classes[k]}" for k in shown)]
     columns = [predictions, *probabilities[:, shown].T.tolist()]
-    record = {
-        "classes": asked.classes,
-        "predictions": predictions,
-        "probabilities": probabilities,
-    }
-    if arguments.id is not None:
-        record["ids"] = read_column(asked, arguments, "id")
-        header, columns = [arguments.id, *header], [record["ids"], *columns]
+    ids = read_column(asked, arguments.id, "id")
+    if ids is not None:
+        header, columns = [arguments.id, *header], [ids.tolist(), *columns]
     if console.json:
-        console.answer(record, "")
+        record = {"classes": classes, "positive": asked.positive, "threshold": threshold}
+        record |= {"predictions": predictions, "probabilities": probabilities}
+        console.answer(record | ({} if ids is None else {"ids": ids.tolist()}), "")
     if not arguments.raw:
-        header, *columns = ([safe_cell(cell) for cell in cells] for cells in (header, *columns))
+        safe = [[safe_cell(cell) for cell in cells] for cells in (header, *columns)]
+        changed = sum(
+            a != b
+            for old, new in zip([header, *columns], safe, strict=True)
+            for a, b in zip(old, new, strict=True)
+        )
+        header, *columns = safe
+        if changed and not console.json:
+            console.note(
+                f"warning: {changed} texts begin like a formula and have an apostrophe in front; "
+                "--raw writes them unchanged"
+            )
     frame = pd.DataFrame(zip(*columns, strict=True), columns=header)
     text = frame.to_csv(index=False, lineterminator="\n")
     if arguments.output is not None:
         write_text(arguments.output, text)
-        console.note(f"{len(probabilities)} predictions written to {arguments.output}")
+        console.note(f"{len(predictions)} predictions written to {arguments.output}")
     elif not console.json:
         print(text, end="")
     return DONE

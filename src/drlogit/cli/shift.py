@@ -1,11 +1,11 @@
 """Measure how far new data have moved, and what that does to a model.
 
-Compares new rows with reference rows for one model: how large the shift is in the tolerances of the
-model, whether the rows or the labels at equal scores changed, and which columns moved. The new rows
-need no labels; without them the loss is estimated.
+Compares new rows with reference rows for one model: which columns moved and how far, whether that
+is outside of the ball of the model, and whether the rows or the labels at equal scores changed.
+Where the new rows have no labels, the loss is estimated.
 
     drlogit shift model.json old.csv new.csv
-    drlogit shift model.json old.csv new.csv --unlabelled
+    drlogit shift model.json old.csv new.csv --tolerate labels=0.05 age=2
     drlogit shift model.json old.csv new.csv --json
 """
 
@@ -15,8 +15,8 @@ from argparse import ArgumentParser, Namespace
 
 from ..robustness.shifts import shift
 from . import options
-from .asking import read_asked
 from .console import DONE, Console
+from .data import read_asked
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -25,29 +25,19 @@ def add_options(parser: ArgumentParser) -> None:
     add(*options.MODEL)
     add("DATA", "reference rows with labels, preferably not those of the fit")
     add("NEW", "new rows")
-    add = options.add_ball_options(parser, "shift")
-    add("--unlabelled", "the new rows have no labels, or ignore them")
-    options.add_sample_options(parser)
+    options.add_file_options(parser)
 
 
 def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
-    asked = read_asked(arguments, console)
-    there = Namespace(**{**vars(arguments), "data": arguments.new})
-    try:
-        new = read_asked(there, console, with_labels=not arguments.unlabelled)
-    except ValueError as error:
-        if "(--target)" not in str(error):
-            raise
-        raise ValueError(f"{error}; use --unlabelled if the new rows have no labels") from None
-    found = shift(
-        asked.model, asked.samples.X, asked.labels, new.samples.X,
-        None if arguments.unlabelled else new.labels, epsilon=arguments.epsilon,
-        kappa=asked.kappa(arguments.kappa),
-    )  # fmt: skip
-    record = {
-        "model": arguments.model, "reference": asked.samples.source, "new": new.samples.source,
-        **found.to_dict(),
-    }  # fmt: skip
-    console.answer(record, lambda: str(found))
+    asked = read_asked(arguments, console, arguments.data)
+    new = read_asked(arguments, console, arguments.new)
+    if new.samples.y is None:
+        console.note(f"{new.samples.source} has no labels, so the loss there is estimated")
+    with console.progress("shift"):
+        found = shift(
+            asked.model, asked.samples.X, asked.samples.labels, new.samples.X, new.samples.y
+        )
+    record = {"model": arguments.model, "reference": asked.samples.source}
+    console.answer(record | {"new": new.samples.source, **found.to_dict()}, lambda: str(found))
     return DONE

@@ -1,13 +1,14 @@
-"""Choose the threshold with the best guarantee for new data.
+"""Choose the cut-off of decisions with the best promise for new data.
 
 Chooses the probability from which on the positive class is decided: the one with the smallest
-guaranteed cost, or the one that finds most positives within a limit. The guarantee holds at the
-stated confidence, for every distribution within the radius of the one that the rows come from. The
-model must not have been fitted to these rows or chosen by them.
+promised cost, or the one that finds most positives within a limit. The promise holds at the stated
+confidence, for every distribution within the ball of the one that the rows come from. The model
+must not have been fitted to these rows or chosen by them. With -o, the model keeps the cut-off, and
+drlogit predict decides by it.
 
-    drlogit threshold model.json holdout.csv --costs good:bad=1,bad:good=5
-    drlogit threshold model.json holdout.csv --max-fpr 0.3 --epsilon 0.02
-    drlogit predict model.json new.csv --threshold 0.21
+    drlogit threshold model.json kept.csv --cost well:sick=1 sick:well=5 -o model.json
+    drlogit threshold model.json kept.csv --max-fpr 0.3
+    drlogit predict model.json new.csv
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 
+from ..files.model_file import write_model
 from ..robustness.thresholds import choose_threshold
 from . import options
-from .asking import costs_by_pair, read_asked, warn_of_fitted_rows
 from .console import DONE, Console
+from .data import costs_by_pair, read_asked, warn_of_fitted_rows
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -26,27 +28,39 @@ def add_options(parser: ArgumentParser) -> None:
     add = options.group(parser)
     add(*options.MODEL)
     add(*options.DATA)
+    add("-o --output MODEL", "model file to write, with the cut-off; may be MODEL itself")
     add = options.group(parser, "what to decide by (one of these)", one_of_them=True)
-    add(*options.COSTS, type=options.amounts)
+    add(*options.COST, **options.COST_SETTINGS)
     add("--max-fpr SHARE", "largest false positive rate", type=float)
-    add("--min-precision SHARE", "smallest share of positives among the rows decided positive",
-        type=float)  # fmt: skip
-    add = options.add_ball_options(parser, "guarantee")
-    add("--confidence SHARE", "confidence for all thresholds together", type=float, default=0.95)
-    options.add_sample_options(parser)
+    add(
+        "--min-precision SHARE",
+        "smallest share of positives among the rows decided positive",
+        type=float,
+    )
+    add = options.group(parser, "promise")
+    add("--confidence SHARE", "confidence for all cut-offs together", type=float, default=0.95)
+    options.add_file_options(parser)
 
 
 def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
-    asked = read_asked(arguments, console)
+    asked = read_asked(arguments, console, arguments.data)
     warn_of_fitted_rows(asked, console)
-    costs = costs_by_pair(arguments.costs, asked.classes)
-    found = choose_threshold(
-        asked.model, asked.samples.X, asked.labels, costs=costs,
-        max_fpr=arguments.max_fpr, min_precision=arguments.min_precision,
-        epsilon=arguments.epsilon, kappa=asked.kappa(arguments.kappa),
-        confidence=arguments.confidence, sample_weight=asked.samples.weights,
-    )  # fmt: skip
+    with console.progress("threshold"):
+        found = choose_threshold(
+            asked.model,
+            asked.samples.X,
+            asked.samples.labels,
+            costs=costs_by_pair(arguments.cost, asked.classes),
+            max_fpr=arguments.max_fpr,
+            min_precision=arguments.min_precision,
+            confidence=arguments.confidence,
+            sample_weight=asked.samples.sample_weight,
+        )
+    threshold = float(found.threshold)
+    if arguments.output is not None:
+        write_model(asked.model, arguments.output, {**asked.notes, "threshold": threshold})
+        console.note(f"{arguments.output} has the cut-off, and drlogit predict decides by it")
     record = {"model": arguments.model, "data": asked.samples.source, **asdict(found)}
-    console.answer(record, str(found))
+    console.answer(record | {"positive": asked.positive}, str(found))
     return DONE

@@ -1,10 +1,9 @@
 """Check the bounds of a model against its data and its proof.
 
-Computes both bounds of a model again from the data of the fit, the coefficients and the proof, and
-accounts for every rounding. Exit code 0: the claims of the model are proven. Exit code 4: they are
-not, and a sentence says why.
+Computes both bounds of a model again from the data of the fit, the coefficients and the proof. Exit
+code 0: the claims of the model are proven. Exit code 4: they are not, and a sentence says why.
 
-    drlogit fit data.csv --epsilon 0.1 -o model.json --proof proof.npz
+    drlogit fit data.csv --target label -o model.json --proof proof.npz
     drlogit verify model.json data.csv --proof proof.npz
     drlogit verify model.json data.csv --proof proof.npz --json
 """
@@ -16,8 +15,8 @@ from dataclasses import asdict
 
 from ..verification.verifying import verify
 from . import options
-from .asking import read_asked
 from .console import DONE, NOT_PROVEN, Console
+from .data import read_asked
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -26,17 +25,21 @@ def add_options(parser: ArgumentParser) -> None:
     add(*options.MODEL)
     add(*options.DATA)
     add("--proof FILE", "proof file written by drlogit fit --proof", required=True)
-    options.add_sample_options(parser)
+    options.add_file_options(parser)
 
 
 def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
-    asked = read_asked(arguments, console)
+    asked = read_asked(arguments, console, arguments.data)
     samples = asked.samples
-    verdict = verify(
-        asked.model, samples.X, asked.labels, arguments.proof, sample_weight=samples.weights,
-        kappa=samples.kappa,
-    )  # fmt: skip
+    with console.progress("verify"):
+        verdict = verify(
+            asked.model,
+            samples.X,
+            samples.labels,
+            arguments.proof,
+            sample_weight=samples.sample_weight,
+        )
     record = {"model": arguments.model, "data": samples.source, "proof": arguments.proof}
     record |= {**asdict(verdict), "gap": verdict.gap}
     text = [

@@ -1,1 +1,1 @@
-"""Everything that reads or writes files: formats, limits, models."""
+"""Files: data to read, models to read and write."""

@@ -1,202 +1,216 @@
-"""Samples from files: CSV through pandas, Parquet through pyarrow, svmlight text through
-scikit-learn; each column by what it is for.
+"""Read data files: CSV and Parquet through pandas, svmlight text through scikit-learn.
+
+The name of a file states its format, and a CSV file has a line of names.  What its columns hold is
+what pandas finds there; the estimators decide what becomes of it.
 """
 
 from __future__ import annotations
 
+import bz2
 import csv
-import errno
-import os
-from collections.abc import Sequence
-from itertools import islice
+import difflib
+import gzip
+import io
+import lzma
+import sys
+import warnings
+import zlib
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import scipy.sparse as sp
+from ..rows.arrays import FloatArray
+from ..rows.checks import ParameterError
 
-from ..estimators.tables.frames import is_number
-from .columns import FileSamples, Header, Roles, Wanted
-from .formats import DELIMITERS, STANDARD_INPUT, format_of, open_text, opened, plain_errors
-from .values import feature, tidy_labels
+FORMATS = ("csv", "parquet", "svmlight")
 
-#: How pandas calls an index without a name: no feature.
-_PANDAS_INDEX = "__index_level_"
-
-
-def read_samples(path: str | os.PathLike[str], wanted: Wanted) -> FileSamples:
-    """The samples in a file."""
-    path = STANDARD_INPUT if str(path) == "-" else Path(path)
-    if path.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "Is a directory, not a data file", str(path))
-    with plain_errors(path):
-        return _READERS[format_of(path, wanted.format)](path, wanted)
-
-
-# --- tables ----------------------------------------------------------------------------------
-
-
-def _read_csv(path: Path, wanted: Wanted) -> FileSamples:
-    import pandas as pd
-
-    with open_text(path, wanted.encoding) as text:
-        lines = text.readlines(1 << 16)
-    if any("\0" in line for line in lines):
-        raise ValueError(
-            f"{path} contains NUL bytes, which occur in UTF-16: state --encoding utf-16, or save "
-            "the file as UTF-8"
-        )
-    delimiter = wanted.delimiter or _delimiter(lines[0], wanted.decimal)
-    rows = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
-    first = list(islice(filter(None, rows), 20))
-    has_header = wanted.header
-    if has_header is None:
-        has_header = _looks_like_header([
-            [field.replace(wanted.decimal, ".") for field in row] for row in first
-        ])  # fmt: skip
-    width = len(first[0])
-    header = Header([n.strip() for n in first[0]] if has_header else None, width, str(path))
-    roles = header.roles(wanted)
-    as_text = roles.texts | ({roles.target} if wanted.with_labels else set())
-    with opened(path) as file:
-        frame = pd.read_csv(
-            file,
-            sep=delimiter,
-            decimal=wanted.decimal,
-            header=0 if has_header else None,
-            names=range(width),
-            index_col=False,
-            dtype=dict.fromkeys(as_text, str),
-            na_values=list(wanted.missing_marks),
-            keep_default_na=False,
-            na_filter=bool(wanted.missing_marks),
-            skipinitialspace=True,
-            encoding=wanted.encoding,
-            low_memory=False,
-        )
-    if not len(frame):
-        raise ValueError(f"{path} has a header but no rows")
-    if frame[width - 1].isna().any():  # which may be a row that is cut short
-        _check_widths(path, wanted.encoding, delimiter, width)
-    return _samples(frame, header, roles, wanted)
-
-
-def _delimiter(line: str, decimal: str) -> str:
-    outside = "".join(line.split('"')[::2])  # what stands in quotes delimits nothing
-    outside = outside.replace(decimal, "")
-    best = max(DELIMITERS, key=outside.count)
-    return best if best in outside else ","
-
-
-def _looks_like_header(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the first row names the columns: text where the rows below have numbers."""
-    first, rest = rows[0], rows[1:]
-    if all(is_number(field) for field in first):
-        return False
-    if not rest:
-        return True
-    numeric = [j for j in range(len(first)) if all(is_number(row[j]) for row in rest if row[j:])]
-    if numeric:
-        return not any(is_number(first[j]) for j in numeric if first[j].strip())
-    return len(set(first)) == len(first)
-
-
-def _check_widths(path: Path, encoding: str, delimiter: str, width: int) -> None:
-    """``ValueError`` for a row with too few fields, which pandas fills up with missing ones."""
-    with open_text(path, encoding) as text:
-        reader = csv.reader(text, delimiter=delimiter, skipinitialspace=True)
-        for row in reader:
-            if row and len(row) != width:
-                raise ValueError(
-                    f"{path}: line {reader.line_num} has {len(row)} fields, expected {width}"
-                )
-
-
-def _read_parquet(path: Path, wanted: Wanted) -> FileSamples:
-    """Only the columns wanted are read; the file knows which are text."""
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise ImportError(
-            f"reading {path} needs pyarrow, which is not installed: "
-            'pip install "drlogit[parquet]", or save the data as CSV'
-        ) from error
-    with opened(path) as raw, pq.ParquetFile(raw) as file:
-        fields = [f for f in file.schema_arrow if not f.name.startswith(_PANDAS_INDEX)]
-        header = Header([field.name for field in fields], len(fields), str(path))
-        roles = header.roles(wanted)
-        names = [header.names[j] for j in roles.every]
-        frame = file.read(columns=names).to_pandas(ignore_metadata=True)[names]
-    if not len(frame):
-        raise ValueError(f"{path} has no rows")
-    # Codes such as 007 are no numbers there, nor are levels that have codes.
-    kinds = {j: getattr(field.type, "value_type", field.type) for j, field in enumerate(fields)}
-    roles.texts.update(
-        j for j, k in kinds.items() if pa.types.is_string(k) or pa.types.is_large_string(k)
-    )
-    return _samples(frame.set_axis(roles.every, axis=1), header, roles, wanted)
-
-
-def _samples(frame: Any, header: Header, roles: Roles, wanted: Wanted) -> FileSamples:
-    """What the columns of a frame, which go by position, are for; each by its meaning."""
-    import pandas as pd
-
-    source = header.source
-    features = {
-        j: feature(
-            frame[j], header.names[j], source, served=wanted.served, marks=wanted.missing_marks,
-            decimal=wanted.decimal,
-            as_text=j in roles.texts,
-        )
-        for j in roles.features
-    }  # fmt: skip
-    X = pd.DataFrame(features)
-    names = header.feature_names(roles, wanted)
-    plain = all(dtype.kind in "iuf" for dtype in X.dtypes) and not X.isna().any(axis=None)
-    if names is None and not plain:
-        names = [header.names[j] for j in roles.features]  # a table, whose columns have names
-    X.columns = list(range(len(features))) if names is None else names
-    labels, target = None, None if roles.target is None else header.names[roles.target]
-    if wanted.with_labels and target is not None:
-        where = f"{source} (column {target!r:.60})"
-        labels = tidy_labels(frame[roles.target].to_numpy(), where)
-    weights, kappa = (
-        None if place is None else frame[place].to_numpy() for place in (roles.weights, roles.kappa)
-    )
-    return FileSamples(X, labels, weights, names, target, source, kappa=kappa)
-
-
-# --- matrices --------------------------------------------------------------------------------
-
-
-def _read_svmlight(path: Path, wanted: Wanted) -> FileSamples:
-    """Columns are numbered from 1 unless ``wanted.zero_based``; all of them are features."""
-    from sklearn.datasets import load_svmlight_file  # brings a tenth of a second of other imports
-
-    if wanted.features is not None or wanted.drop or wanted.weights or wanted.kappa_column:
-        raise ValueError(
-            f"{path} is svmlight text, whose columns have no names and are all features: "
-            "--features, --drop, --weights and --kappa-column cannot be used"
-        )
-    width, from_zero = wanted.n_features, bool(wanted.zero_based)
-    try:
-        with opened(path) as file:
-            X, labels = load_svmlight_file(file, n_features=width, zero_based=from_zero)
-    except (ValueError, OverflowError) as error:
-        found = " ".join(str(error).split())
-        if "Invalid index 0" in found:
-            found = "its columns are numbered from 0: state --zero-based"
-        raise ValueError(
-            f"{path} cannot be read as svmlight text (label index:value …): {found:.90}"
-        ) from error
-    if not X.shape[0]:
-        raise ValueError(f"{path} is empty")
-    y = tidy_labels(labels, str(path)) if wanted.with_labels else None
-    return FileSamples(sp.csr_matrix(X), y, None, None, None, str(path), int(not from_zero))
-
-
-_READERS = {
-    "csv": _read_csv,
-    "parquet": _read_parquet,
-    "svmlight": _read_svmlight,
+_SUFFIXES = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".libsvm": "svmlight",
+    ".svm": "svmlight",
+    ".svmlight": "svmlight",
 }
+
+_OPENERS: dict[str, Callable[..., Any]] = {".bz2": bz2.open, ".gz": gzip.open, ".xz": lzma.open}
+
+#: How workbooks of spreadsheets begin: new ones as archives.
+_WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
+
+#: Text for "missing" in CSV files, besides those that pandas knows.
+_MISSING = ["?"]
+
+#: What libraries raise for files that are damaged or something else.
+_ERRORS = (
+    ValueError,
+    TypeError,
+    EOFError,
+    OSError,
+    zlib.error,
+    lzma.LZMAError,
+    csv.Error,
+)
+
+
+class DataFileError(ValueError):
+    """A data file is not as it must be; the message names the file."""
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A data file and how to read it; the path ``-`` is standard input."""
+
+    path: str
+    format: str | None = None
+    delimiter: str = ","
+    decimal: str = "."
+    encoding: str = "utf-8"
+    zero_based: bool = False
+
+    @property
+    def name(self) -> str:
+        return "standard input" if self.path == "-" else self.path
+
+    @property
+    def kind(self) -> str:
+        """The format: as stated, or else that of the suffix, or else CSV."""
+        suffixes = [each.lower() for each in Path(self.path).suffixes]
+        named = [_SUFFIXES[each] for each in suffixes if each in _SUFFIXES]
+        return self.format or (named[-1] if named else "csv")
+
+    def read_table(self, texts: Collection[str] = (), exact: Collection[str] = ()) -> Any:
+        """A data frame of all columns of a CSV or Parquet file.
+
+        The columns ``texts`` are read as text from CSV files (``007`` stays ``007``), and so are
+        the columns ``exact``, in which no text means "missing".
+        """
+        with self._errors():
+            if self.kind == "parquet":
+                return self._read_parquet()
+            return self._read_csv(texts, exact)
+
+    def read_svmlight(self, n_features: int | None = None) -> tuple[Any, FloatArray]:
+        """The matrix and the labels of an svmlight file."""
+        from sklearn.datasets import load_svmlight_file
+
+        with self._errors():
+            return load_svmlight_file(  # type: ignore[no-any-return]
+                io.BytesIO(self._contents()), n_features=n_features, zero_based=self.zero_based
+            )
+
+    def find(self, name: str, names: Sequence[str], parameter: str) -> str:
+        """A column of the file by its name, which the parameter states; an error if not there."""
+        if name in names:
+            return name
+        near = near_names(name, names)
+        shown = ", ".join(f"{each!r:.30}" for each in names[:8])
+        more = f" and {len(names) - 8} more" if len(names) > 8 else ""
+        hint = f"did you mean {near[0]!r:.60}? " if near else ""
+        raise ParameterError(
+            parameter,
+            f"must name a column of {self.name}, got {name!r:.60}: {hint}It has {shown}{more}",
+        )
+
+    def _contents(self) -> bytes:
+        if self.path == "-":
+            contents = sys.stdin.buffer.read()
+        else:
+            with _OPENERS.get(Path(self.path).suffix.lower(), open)(self.path, "rb") as file:
+                contents = file.read()
+        if not contents.strip():
+            raise DataFileError(f"{self.name} is empty")
+        if contents.startswith(_WORKBOOKS):
+            raise DataFileError(
+                f"{self.name} is a spreadsheet or an archive: save the sheet as CSV (in Excel: CSV "
+                "UTF-8)"
+            )
+        return bytes(contents)
+
+    def _read_csv(self, texts: Collection[str], exact: Collection[str]) -> Any:
+        import pandas as pd
+
+        contents = self._contents()
+        form = {"sep": self.delimiter, "encoding": self.encoding, "skipinitialspace": True}
+        as_it_stands = {**form, "dtype": str, "keep_default_na": False}
+        first = pd.read_csv(io.BytesIO(contents), header=None, nrows=1, **as_it_stands)
+        names = [str(name).strip("\ufeff ") for name in first.iloc[0]]
+        if any("\0" in name for name in names):
+            raise UnicodeDecodeError(self.encoding, b"\0", 0, 1, "NUL")
+        if "" in names:
+            raise DataFileError(
+                f"column {names.index('') + 1} of {self.name} has no name; the first line of a CSV "
+                "file names the columns"
+            )
+        repeated = [name for name, times in Counter(names).items() if times > 1]
+        if repeated:
+            raise DataFileError(f"{self.name} has two columns named {repeated[0]!r:.60}")
+        form |= {"header": 0, "names": names, "index_col": False, "decimal": self.decimal}
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            dtype = {name: str for name in texts if name in names}
+            frame = pd.read_csv(
+                io.BytesIO(contents), dtype=dtype, na_values=_MISSING, low_memory=False, **form
+            )
+        for name in set(exact) & set(names):
+            frame[name] = pd.read_csv(io.BytesIO(contents), **{**form, **as_it_stands})[name]
+        if not len(frame):
+            raise DataFileError(f"{self.name} has no rows below its first line")
+        if frame[names[-1]].isna().any():  # pandas fills up rows that are cut short
+            rows = csv.reader(io.StringIO(contents.decode(self.encoding)), delimiter=self.delimiter)
+            for row in rows:
+                if row and len(row) != len(names):
+                    raise DataFileError(
+                        f"{self.name}: line {rows.line_num} has {len(row)} fields, expected "
+                        f"{len(names)}"
+                    )
+        return frame
+
+    def _read_parquet(self) -> Any:
+        try:
+            import pyarrow.parquet as pq
+        except ImportError as error:
+            raise ImportError(
+                f"reading {self.name} needs pyarrow, which is not installed: "
+                'pip install "drlogit[parquet]", or save the data as CSV'
+            ) from error
+        frame = pq.read_table(io.BytesIO(self._contents())).to_pandas(ignore_metadata=True)
+        if not len(frame):
+            raise DataFileError(f"{self.name} has no rows")
+        return frame[[name for name in frame if not name.startswith("__index_level_")]]
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Whatever is wrong with the file as a ``ValueError`` of one line that names it."""
+        try:
+            yield
+        except UnicodeDecodeError:
+            raise ParameterError(
+                "encoding",
+                f"must be that of {self.name}, which is not {self.encoding} text: try latin1 or "
+                "utf-16, or save the file as UTF-8 (in Excel: CSV UTF-8)",
+            ) from None
+        except Warning:  # of pandas
+            raise ParameterError(
+                "delimiter",
+                f"must be what separates the fields of {self.name}, whose rows have more fields "
+                "than its first line has names",
+            ) from None
+        except _ERRORS as error:
+            if isinstance(error, DataFileError) or getattr(error, "errno", None) is not None:
+                raise
+            found = " ".join(str(error).split())
+            raise DataFileError(
+                f"{self.name} cannot be read as {self.kind}; it may be damaged, or of another "
+                f"format: {found:.160}"
+            ) from error
+
+
+def near_names(text: str, names: Sequence[str]) -> list[str]:
+    """Up to three names that may have been meant: misspelt, in other case, or cut short."""
+    low = text.lower()
+    within = [name for name in names if len(low) > 1 and low in name.lower()]
+    found = difflib.get_close_matches(text, names[:1000], n=3)  # each takes a millisecond
+    return list(dict.fromkeys(found + within))[:3]

@@ -8,9 +8,13 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from typing import Any
 
 from ..rows.whole_files import write_bytes
+
+#: Numbers that may begin with a sign, as CSV files have them.
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|[-+]?inf", re.IGNORECASE)
 
 
 def json_text(value: Any, *, indent: int | None = 1) -> str:
@@ -33,10 +37,8 @@ def safe_cell(value: Any) -> Any:
 
     Those are the texts that begin with ``= + - @``, a tab or a line end, numbers excepted.
     """
-    from ..estimators.tables.frames import is_number  # imports NumPy, which --help does without
-
     risky = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r", "\n"))
-    return f"'{value}" if risky and not is_number(value) else value
+    return f"'{value}" if risky and not _NUMBER.fullmatch(value) else value
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:

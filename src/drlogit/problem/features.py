@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..rows.arrays import FloatArray, IndexArray
+from ..rows.checks import ParameterError
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,4 +87,4 @@ def position_of(column: Any, names: Sequence[Any], parameter: str) -> int:
     shown = ", ".join(f"{name!r:.30}" for name in names[:8]) + (", …" if len(names) > 8 else "")
     near = get_close_matches(str(column), [str(name) for name in names], n=1)
     hint = f": did you mean {near[0]!r:.60}?" if near else ""
-    raise ValueError(f"{parameter} names the column {column!r:.60}, but X has {shown}{hint}")
+    raise ParameterError(parameter, f"names the column {column!r:.60}, but X has {shown}{hint}")

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ..rows.checks import ParameterError
 from .features import Features, position_of
 
 #: Stands for costs that follow from tolerances, which are resolved with the rows of a fit.
@@ -41,7 +42,7 @@ class StatedTolerances:
         _check("numbers", [] if numbers is None else [numbers], math.inf)
         _check("categories", [] if categories is None else [categories], 1.0)
         for column, value in columns.items():
-            _check(f"columns[{column!r}]", [value], math.inf)
+            _check("columns", [value], math.inf, f" for {column!r:.60}")
         given = _pairs(by_label) if isinstance(labels, Mapping) else labels
         return cls(given, numbers, categories, _pairs(columns))
 
@@ -65,7 +66,7 @@ class StatedTolerances:
         for column, value in self.columns:
             place = position_of(column, features.names, "columns")
             if features.each[place].is_category:
-                _check(f"columns[{column!r}] (a category)", [value], 1.0)
+                _check("columns", [value], 1.0, f" for the category {column!r:.60}")
             found[place] = cost_of(value)
         return found
 
@@ -91,11 +92,13 @@ def is_number(value: Any) -> bool:
     return isinstance(value, number_types.Real) and not isinstance(value, bool)
 
 
-def _check(name: str, values: Any, most: float) -> None:
+def _check(name: str, values: Any, most: float, of: str = "") -> None:
     wanted = "a finite number >= 0" if most > 1.0 else "a share from 0 to 1, such as 0.05"
     for value in values:
         if not (is_number(value) and 0.0 <= value <= most and math.isfinite(value)):
-            raise ValueError(f"{name} must be {wanted} (0: cannot be wrong), got {value!r:.40}")
+            raise ParameterError(
+                name, f"must be {wanted}{of} (0: cannot be wrong), got {value!r:.40}"
+            )
 
 
 def _pairs(given: Mapping[Any, Any]) -> tuple[tuple[Any, Any], ...]:

@@ -1,0 +1,166 @@
+"""Mistakes that people make: one line that says what was found, what is expected, and a remedy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import drlogit
+from drlogit import cli
+from patients import TABLE
+
+pytestmark = pytest.mark.slow
+
+F = "fit fitted.csv"
+T = f"{F} --target state"
+
+#: A command, its exit code, and words of what is said.
+MISTAKES = [
+    (F, 1, "--target must name the column of fitted.csv with the labels: it has age, dose, ward"),
+    (f"{F} --target State", 1, "--target must name a column of fitted.csv, got 'State': did you m"),
+    (f"{T} --features agee", 1, "--features must name a column of fitted.csv, got 'agee': did yo"),
+    (f"{T} --drop agee", 1, "--drop must name a column"),
+    (f"{T} --categorical agee", 1, "--categorical must name a column"),
+    (f"{T} --weights agee", 1, "--weights must name a column"),
+    (f"{T} --weights age2", 1, "--weights must name a column"),
+    (f"{T} --features age --drop dose", 1, "--features and --drop exclude each other"),
+    (f"{T} --features state", 1, "has no feature: all columns have another use"),
+    (f"{T} --positive sick", 1, "--positive must name one of the labels ill, well, got 'sick'"),
+    (f"{T} --kappa sick=2", 1, "--kappa must name one of the labels ill, well, got 'sick'"),
+    (f"{T} --kappa 3 ill=2", 1, "--kappa must be one number, or LABEL=COST for each label"),
+    (f"{T} --epsilon -1", 1, "--epsilon must be finite and >= 0, got -1.0"),
+    (f"{T} --kappa 0", 1, "--kappa must be > 0"),
+    (f"{T} --tol 0", 1, "--tol must be"),
+    (f"{T} --max-iter 0", 1, "--max-iter must be"),
+    (f"{T} --max-time -3", 1, "--max-time must be"),
+    (f"{T} --tolerate labels=5", 1, "--tolerate must be a share from 0 to 1, such as 0.05"),
+    (f"{T} --tolerate labels:sick=0.1", 1, "--tolerate must name one of the labels ill, well"),
+    (f"{T} --tolerate agee=2", 1, "'agee'"),
+    (f"{T} --holdout 30 x.csv", 1, "--holdout must be a share between 0 and 1 and a file"),
+    (f"{T} -o no/such/model.json", 1, "-o no/such/model.json must be a file in an existing folder"),
+    (f"{T} -o .", 1, "-o . must be a file in an existing folder"),
+    (f"{T} -o fitted.csv", 1, "-o fitted.csv would overwrite an input file"),
+    (f"{T} -o ./linked.csv", 1, "-o ./linked.csv would overwrite an input file"),
+    (f"{T} -o x.json --proof x.json", 1, "--proof x.json would overwrite the file of -o"),
+    (f"{T} --holdout 0.3 fitted.csv", 1, "--holdout fitted.csv would overwrite an input file"),
+    ("fit gap.csv --target state", 1, "numbers are missing (NaN) in column 'age'"),
+    ("fit blank.csv --target state", 1, "the label of row 4 is missing: fill it in"),
+    ("fit one.csv --target state", 1, "has only the label 'ill', and a model needs two classes"),
+    ("fit europe.csv --target state", 1, "--delimiter must be what separates the fields of"),
+    ("fit latin.csv --target state", 1, "--encoding must be that of latin.csv, which is not utf-8"),
+    ("fit nowhere.csv --target state", 1, "nowhere.csv: No such file or directory"),
+    ("predict fitted.csv model.json", 1, "is not a model file"),
+    ("predict model.json kept.csv --threshold 2", 1, "--threshold must lie between 0 and 1"),
+    ("predict model.json less.csv", 1, "a feature of the model must name a column of less.csv"),
+    ("predict model.json kept.csv --id agee", 1, "--id must name a column of kept.csv"),
+    ("audit model.json coded.csv", 1, "the label '1' in row 1 is not a class of the model"),
+    ("audit model.json new.csv", 1, "new.csv has no column with labels: name it with --target"),
+    ("audit model.json kept.csv --by agee", 1, "--by must name a column of kept.csv"),
+    ("audit model.json kept.csv -o report.pdf", 1, "name a file that ends in .html"),
+    ("audit model.json kept.csv -o kept.csv", 1, "-o kept.csv would overwrite an input file"),
+    ("threshold model.json kept.csv --max-fpr 30", 1, "max_fpr must lie between 0 and 1"),
+    ("threshold model.json kept.csv --cost a:b=1", 1, "such as ill:well=1, got 'a:b'"),
+    ("predict model.json kept.csv -o model.json", 1, "-o model.json would overwrite an input file"),
+    ("fitt kept.csv", 2, "invalid choice: 'fitt'"),
+    ("fit", 2, "the following arguments are required: DATA"),
+    (f"{T} --epsilom 1", 2, "--epsilom 1: did you mean --epsilon?"),
+    (f"{T} --qqqqqq", 2, "extra argument --qqqqqq (drlogit fit --help explains the usage)"),
+    (f"{T} --epsilon", 2, "--epsilon: expected one argument"),
+    (f"{T} --tol x", 2, "--tol: invalid float value: 'x'"),
+    (f"{T} --norm L2", 2, "--norm: invalid choice: 'L2'"),
+    (f"{T} --tolerate age", 2, "--tolerate: must be NAME=NUMBER, such as age=2, got 'age'"),
+    (f"{T} --bounds age=3", 2, "--bounds: must be NAME=LOW..HIGH, such as age=0..120, got 'age=3'"),
+    (f"{T} --delimiter ab", 2, "--delimiter: must be one character, got 'ab'"),
+    (f"{T} --encoding klingon", 2, "--encoding: must be an encoding such as latin1, got 'klingon'"),
+    ("threshold model.json kept.csv", 2, "one of the arguments --cost --max-fpr"),
+    ("verify model.json kept.csv", 2, "the following arguments are required: --proof"),
+]
+
+
+@pytest.fixture
+def tables(folder):
+    """Tables with one mistake each."""
+    gap, blank = TABLE.copy(), TABLE.copy()
+    gap.iloc[3, 0], blank.iloc[3, 3] = np.nan, None
+    made = {
+        "gap": gap,
+        "blank": blank,
+        "one": TABLE.assign(state="ill"),
+        "coded": TABLE.assign(state=1),
+        "less": TABLE.drop(columns="age"),
+    }
+    for name, frame in made.items():
+        frame.to_csv(f"{name}.csv", index=False)
+    TABLE.to_csv("europe.csv", sep=";", decimal=",", index=False)
+    TABLE.rename(columns={"age": "âge"}).to_csv("latin.csv", index=False, encoding="latin1")
+    Path("linked.csv").symlink_to("fitted.csv")
+    pd.to_pickle(TABLE, "pickle.json")
+    return folder
+
+
+@pytest.mark.parametrize(("command", "code", "words"), MISTAKES)
+def test_one_clear_line(command, code, words, tables, run):
+    before = {path: path.read_bytes() for path in tables.iterdir()}
+    found, out, err = run(command)
+    assert (found, out) == (code, "")
+    last = err.splitlines()[-1]
+    assert last.startswith(("drlogit: error: ", f"drlogit {command.split()[0]}: error: "))
+    assert words in last
+    assert "Traceback" not in err
+    assert "usage:" not in err
+    assert {path: path.read_bytes() for path in tables.iterdir()} == before
+
+
+def test_decimal_commas_and_encodings_are_stated(folder, run, answer):
+    TABLE[:250].assign(ward=TABLE.ward.replace("south", "süd")).to_csv(
+        "europe.csv", sep=";", decimal=",", index=False, encoding="latin1"
+    )
+    read = "--delimiter ; --decimal , --encoding latin1"
+    found = answer("fit europe.csv --target state '--delimiter' ';' --decimal , --encoding latin1")
+    plain = answer(T)
+    assert found["worst_case_loss"] == pytest.approx(plain["worst_case_loss"], abs=1e-6)
+    assert read.count("--") == 3
+
+
+def test_labels_that_begin_with_a_sign_are_said(folder, run):
+    """A label + becomes '+ in a table for spreadsheets, and that is said."""
+    frame = TABLE.assign(state=TABLE.state.map({"ill": "+", "well": "-"}))
+    frame.to_csv("signs.csv", index=False)
+    run("fit signs.csv --target state --quiet -o signs.json")
+    _, out, err = run("predict signs.json signs.csv")
+    assert "\n'+," in out
+    assert "have an apostrophe in front; --raw writes them unchanged" in err
+
+
+def test_what_files_say_does_not_steer_the_terminal(folder, run):
+    labels = ("good", "evil\x1b[2J")
+    lines = "".join(f"{k % 5},{k},{labels[k % 3 > 0]}\n" for k in range(20))
+    Path("evil.csv").write_text("a,b\u202e,label\n" + lines, "utf-8")
+    code, out, err = run("fit evil.csv --target label")
+    assert code == cli.DONE
+    assert "\\x1b[2J" in out + err
+    code, _, more = run("fit evil.csv --target none\x1b[1A")
+    assert code == cli.BAD_INPUT
+    assert "\\x1b[1A" in more
+    assert not set("\x1b\u202e") & set(out + err + more)
+
+
+def test_quiet_is_quiet_about_a_constant_model_too(run):
+    assert run(f"{T} --epsilon 9 -o x.json --quiet") == (cli.DONE, "", "")
+    assert run("predict x.json kept.csv --quiet -o x.csv") == (cli.DONE, "", "")
+
+
+def test_rows_unlike_training_are_told_once(folder, run):
+    TABLE.assign(age=12.0 * TABLE.age).to_csv("months.csv", index=False)
+    for command in ("predict", "audit"):
+        err = run(f"{command} model.json months.csv")[2]
+        assert err.count("'age'") == 1
+
+
+def test_errors_of_python_name_parameters():
+    """The command line puts options there; Python has none."""
+    with pytest.raises(ValueError, match=r"^epsilon must be"):
+        drlogit.DRLogisticRegression(epsilon=-1.0).fit(np.eye(4), [0, 1, 0, 1])
