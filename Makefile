@@ -134,7 +134,7 @@ clean:
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Stamps say which extras are installed; they are stale when anything of the package has changed.
-SOURCES := $(shell find src -name '*.py' -o -name '*.pyx' -o -name '*.pxd' -o -name '*.css' -o -name '*.js' -o -name '*.pyi')
+SOURCES := $(shell find src -name '*.py' -o -name '*.pyx' -o -name '*.pxd' -o -name '*.css' -o -name '*.js')
 BUILD_TOOLS := "meson-python>=0.17" "cython>=3.1" ninja "scipy>=1.12"
 $(VENV)/.demo: EXTRAS :=
 $(VENV)/.test: EXTRAS := [test]

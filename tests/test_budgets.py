@@ -57,7 +57,7 @@ def lines_of_code(path: pathlib.Path) -> int:
 def rooms() -> dict[str, int]:
     found: dict[str, int] = {}
     for path in PACKAGE.rglob("*"):
-        if path.suffix in {".py", ".pyx", ".pxd", ".pyi", ".html", ".css", ".js"}:
+        if path.suffix in {".py", ".pyx", ".pxd", ".html", ".css", ".js"}:
             parts = path.relative_to(PACKAGE).parts
             room = parts[0] if len(parts) > 1 else "top"
             found[room] = found.get(room, 0) + lines_of_code(path)

@@ -25,7 +25,25 @@ cdef double UNIT = ROUNDING, LOG_ODDS = ADMITTED, UNDERFLOW = NOTHING
 cdef Py_ssize_t PANEL = 32        # rows: sums of fewer take longer than their products
 
 cdef class Coordinates:
-    """What the bound has to know of each coordinate of a model (``_certificate.pyi``)."""
+    """What the bound has to know of each coordinate of a model; λ is none of them.
+
+    They are (β, b), or with domains (categories, high of each group, bounded, unbounded, b), where
+    0 ≤ category ≤ high of its group.  All arrays have one entry per coordinate.
+
+    kind       IN_NORM, FREE (immovable, bounded, intercept), GROUP + g, or -1 - g; at ε = 0 nothing
+               is in the norm
+    costs      transport costs of those in the norm; others are not read
+    norm       the transport norm
+    spread     standard deviations of free columns (root mean squares without an intercept), 1 for
+               the intercept; 0 for columns that are a multiple of the intercept's, or zero, which
+               are not charged
+    mean       weighted means of the columns, 0 where they are centred, for categories, and without
+               an intercept: the reference point at which the log-odds are admitted
+    size       at least Σ |terms| of the sum behind each entry of the gradient: root mean squares do
+               where a sample has one term (Cauchy and Schwarz)
+    sizes      what rounding errors of the gradient at the reference point are in proportion to
+    intercept  the place of b, or None
+    """
     cdef readonly object kind, costs, norm, spread, mean, size, sizes, intercept
     cdef const int[::1] kinds
     cdef const double[::1] cost, deviation, centre, error
@@ -53,6 +71,7 @@ cdef class Coordinates:
 
     @property
     def in_norm(self):
+        """Places of the coordinates that the norm bounds."""
         return np.flatnonzero(self.kind == IN_NORM)
 
     cdef inline double at(self, const double[::1] gradient, Py_ssize_t j) noexcept nogil:
@@ -62,6 +81,7 @@ cdef class Coordinates:
         return gradient[j] - self.centre[j] * gradient[self.constant]
 
     cpdef double used(self, const double[::1] gradient, double rounding=0.0):
+        """``‖c g‖``, at most, if the sums are right up to ``rounding`` of their terms."""
         cdef double largest = 0.0, total = 0.0, move
         cdef Py_ssize_t j, n = self.kinds.shape[0]
         fit(gradient.shape[0] == n, "gradient")
@@ -93,6 +113,7 @@ cdef class Coordinates:
         return largest * total * (1.0 + (self.n_inside + 12) * UNIT)
 
     cpdef double charge(self, const double[::1] gradient, double rounding=0.0):
+        """The most that g·x can be over free coordinates of admitted models."""
         cdef double total = 0.0, error, value
         cdef Py_ssize_t j, n = self.kinds.shape[0]
         cdef int kind
@@ -115,6 +136,7 @@ cdef class Coordinates:
         return LOG_ODDS * total * (1.0 + (n + 8) * UNIT)
 
     def admits(self, const double[::1] model):
+        """Whether the bound is about a model: it proves nothing about others."""
         cdef Py_ssize_t j
         cdef double odds, at_means = 0.0
         fit(model.shape[0] == self.kinds.shape[0], "coefficients")
@@ -159,7 +181,11 @@ cdef void add(Py_ssize_t n, double* total, double* lost, double* part) noexcept 
 
 
 def column_sums(CompiledRows rows, const double[:, ::1] r):
-    """``r X``, and the additions behind each entry (``_certificate.pyi``)."""
+    """``r X``, a row for each of r, and the additions behind any entry.
+
+    With the constant column, if there is one.  The panels' sums are added so that what each
+    addition rounds off is kept.
+    """
     cdef Py_ssize_t c, k, lo, n = rows.n_samples, P = rows.n_columns
     cdef (Py_ssize_t, Py_ssize_t, Py_ssize_t) panels = panels_of(rows)
     cdef Py_ssize_t b = panels[0], n_panels = (n + b - 1) // b
@@ -182,8 +208,11 @@ def column_sums(CompiledRows rows, const double[:, ::1] r):
 
 def pair_sums(CompiledRows rows, const double[::1] coef, const double[::1] s, const double[::1] a,
               const double[::1] trust):
-    """Margins, s and a of the samples, and the sums of the dual point with the additions behind
-    them (``_certificate.pyi``).
+    """Margins, s and a within [0, 1] (3, n); sums; additions behind any of them.
+
+    Without s it is that of the coefficients, without a nothing flips.  ``trust`` has multiples of
+    the unit of flip costs, or is None.  The sums are ``Σ w (s - a) z``, then ``Σ w H(s)`` and what
+    flips cost in units of κ.
     """
     cdef Py_ssize_t block, i, j, lo, hi, n = rows.n_samples, P = rows.n_columns
     cdef (Py_ssize_t, Py_ssize_t, Py_ssize_t) panels = panels_of(rows)
@@ -226,7 +255,9 @@ def pair_sums(CompiledRows rows, const double[::1] coef, const double[::1] s, co
 
 
 def factor_in_place(double[:, ::1] matrix, double least=1e-14):
-    """The scaling to unit diagonal, and whether there is a factor: :mod:`._cholesky`."""
+    """Write the factor of a matrix into its upper half: its scaling to unit diagonal, and whether
+    there is a factor (:mod:`._cholesky`).
+    """
     cdef Py_ssize_t n = matrix.shape[0]
     cdef double[::1] unit = np.ones(n)
     fit(matrix.shape[1] == n, "a square matrix")

@@ -16,7 +16,7 @@ from scipy.linalg.cython_blas cimport dtrsv
 from drlogit.dual._cholesky cimport shifted_factor
 from drlogit.dual.bound import DualSums, charged_value
 from drlogit.rows._shapes cimport fit
-from ._cones cimport dot
+from ._cones cimport Cone, dot
 from . cimport _sums
 from ._sums cimport Linearised, linearised
 from .settings import SETTINGS
@@ -38,6 +38,22 @@ cdef class Newton:
     takes, a guess until the samples tell.  With ``wide`` (``protocols.System``) no matrix is formed
     and the system is solved by products.
     """
+    cdef readonly Cone cone
+    # length of the Gram matrix in the sums, where the scalars begin
+    cdef readonly Py_ssize_t size, square, scalars
+    cdef readonly object wide           # the system behind products, or None
+    cdef double[::1] x, dcoef, best_x
+    cdef object change                  # the last direction in the user's units, as an array
+    cdef double[::1] proof, dx, residual, scale, rhs, unit, sums
+    cdef double[:, ::1] factor
+    cdef readonly object coordinates
+    cdef double aimed                   # centre of the last step
+    # ε in the user's units; rounding of the norm per addition; additions
+    cdef double given, slop, length
+    cdef readonly double epsilon, complementarity, mu, primal, best, expected, loss
+    cdef public double dual
+    cdef readonly bint held
+    cdef public bint pinned             # λ stays (epsilon_max)
 
     def __init__(self, scale, epsilon, cone, coordinates, length, wide=None):
         P = len(scale)
@@ -53,7 +69,7 @@ cdef class Newton:
         self.dcoef = self.change
         self.factor = np.zeros((P, P) if wide is None else (1, 1))
 
-    cpdef void open(self, double[::1] x, double mu):
+    def open(self, double[::1] x, double mu):
         cdef Py_ssize_t j
         fit(x.shape[0] == self.size, "coordinates")
         for j in range(self.size):
@@ -115,7 +131,7 @@ cdef class Newton:
 
     # --- the certificate ------------------------------------------------------------------------
 
-    cpdef void begin_proof(self):
+    def begin_proof(self):
         """From the iterate's multipliers, without the trust rows."""
         cdef Py_ssize_t j, P = self.size
         cdef const double* gradient = &self.sums[self.square]
@@ -129,7 +145,7 @@ cdef class Newton:
         cdef double additions = self.length + 8
         return self.epsilon * (1.0 - 2.0**-51 * additions) - 1.01 * self.slop * additions
 
-    cpdef void end_proof(self):
+    def end_proof(self):
         """Back to the system of the steps."""
         self.rows_of_proof(False)
 
@@ -205,7 +221,7 @@ cdef class Newton:
             self.dcoef[j] = self.scale[j] * self.dx[j]
         return 0
 
-    cpdef double decrement(self) except? -1:
+    def decrement(self):
         """The squared Newton decrement: twice what a step to the central path should gain."""
         cdef Py_ssize_t j
         cdef int size = self.size
@@ -241,10 +257,10 @@ cdef class Newton:
         self.cone.direction(&self.dx[0])
         return self.change.copy()
 
-    cpdef (double, double) longest(self):
+    def longest(self):
         return self.cone.longest()
 
-    cpdef double after(self, double primal, double dual, double[::1] predicted):
+    def after(self, double primal, double dual, double[::1] predicted):
         """Complementarity after a predictor step of these lengths."""
         cdef Py_ssize_t P = self.size
         fit(predicted.shape[0] >= P + _sums.CHANGES, "sums of a prediction")
@@ -290,7 +306,7 @@ cdef class Newton:
     def lam(self):
         return self.x[self.size - 1] * self.scale[self.size - 1]
 
-    cpdef void move(self, double primal, double dual):
+    def move(self, double primal, double dual):
         cdef Py_ssize_t j
         if primal == 0.0 and dual == 0.0:
             return

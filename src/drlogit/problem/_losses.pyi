@@ -1,6 +1,0 @@
-from ..rows.arrays import FloatArray
-
-def log_loss_sum(u: FloatArray, w: FloatArray) -> float: ...
-def flip_sums(
-    u: FloatArray, w: FloatArray, kinks: FloatArray, flip_multiples: FloatArray | None
-) -> tuple[float, float]: ...
