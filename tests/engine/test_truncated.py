@@ -5,10 +5,9 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.optimize import linprog
 
 import drlogit
-from drlogit.engine import methods, row_space, working_set
+from drlogit.engine import row_space, working_set
 from drlogit.engine.truncated import truncated_interior_point
 from drlogit.fitting.solving import _Call, build_class_problem, build_problem
 from drlogit.problem.stopping import Stop
@@ -97,51 +96,6 @@ def test_working_sets_agree_with_the_engine(seed):
     assert found.dual_objective <= judge.objective + 1e-10
     assert found.objective <= judge.objective + found.gap + 1e-10
     assert found.gap <= 1e-6
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_working_sets_of_several_classes_agree_with_the_engine(seed, monkeypatch):
-    """The certificate covers the columns that are left out, by flows between the classes."""
-    monkeypatch.setattr(working_set, "_FIRST", 30)
-    monkeypatch.setattr(methods, "_MOST_COEFFICIENTS_IN_SETS", 1500)
-    X, y, options = wide_problem(300 + seed, "linf", n_classes=3 + seed % 3, columns=(800, 900))
-    found = drlogit.solve(X, y, **options)
-    monkeypatch.setattr(working_set, "_MOST_SETS", 1)
-    first = drlogit.solve(X, y, **options)
-    assert found.solver == "working-sets"
-    assert found.info["columns"] < 400
-    assert found.gap <= 1e-5
-    assert first.dual_objective <= found.objective + 1e-10
-    assert found.dual_objective <= first.objective + 1e-10
-
-
-def least_need(G, used):
-    """The least θ such that a flow of divergence G has |M| ≤ θ used, by linear programming."""
-    n_pairs, K = used.size, G.size
-    k, j = np.tril_indices(K, -1)
-    divergence = (np.eye(K)[j] - np.eye(K)[k]).T
-    both = np.vstack([np.eye(n_pairs), -np.eye(n_pairs)])
-    found = linprog(
-        np.append(np.zeros(n_pairs), 1.0), np.hstack([both, -np.tile(used, 2)[:, None]]),
-        np.zeros(2 * n_pairs), np.hstack([divergence, np.zeros((K, 1))]), G, bounds=(None, None),
-    )  # fmt: skip
-    return found.fun
-
-
-@pytest.mark.parametrize("K", [3, 6])
-def test_flows_have_their_divergence_and_need_little_more_than_the_least(K):
-    rng = np.random.default_rng(K)
-    used = rng.exponential(size=K * (K - 1) // 2) + 0.01
-    G = rng.standard_normal((K, 8))
-    G -= G.mean(axis=0)
-    flows, needs = working_set._flows(G, used)
-    k, j = np.tril_indices(K, -1)
-    divergence = (np.eye(K)[j] - np.eye(K)[k]).T @ flows
-    np.testing.assert_allclose(divergence, G, rtol=1e-6, atol=1e-6)
-    np.testing.assert_allclose(needs, (np.abs(flows) / used[:, None]).max(axis=0), rtol=1e-12)
-    least = np.array([least_need(column, used) for column in G.T])
-    assert (needs >= least * (1.0 - 1e-6)).all()
-    assert (needs <= 1.1 * np.maximum(least, 1.0)).all()
 
 
 def test_a_column_left_out_lowers_the_bound(monkeypatch):

@@ -17,10 +17,8 @@ from sklearn.model_selection import GridSearchCV
 
 import drlogit
 from drlogit import DRLogisticRegression, DRLogisticRegressionCV
-from drlogit.fitting import forecast as forecasts
-from drlogit.fitting.classes import build_class_problem
+from drlogit.fitting import solving
 from drlogit.problem import stopping
-from drlogit.problem.problem import build_problem
 from drlogit.problem.result import Status
 
 BALL = {"epsilon": 0.05, "kappa": 1.0}
@@ -314,53 +312,16 @@ def test_what_is_no_time(wrong):
 # --- what is said before a long fit ----------------------------------------------------------
 
 
-def test_a_long_fit_says_what_it_will_take(monkeypatch, capsys):
-    monkeypatch.setattr(forecasts, "_multiplications_per_second", lambda: 1e4)
-    monkeypatch.setattr(forecasts, "_FEW", 0.0)
+def test_a_long_fit_says_its_size(monkeypatch, capsys):
+    monkeypatch.setattr(solving, "_LONG", 3000)
     X, y = numbers(200, 5, 3)
     drlogit.solve(X, y, **BALL, verbose=1)
-    first = capsys.readouterr().out.splitlines()[0]
-    assert first.startswith("200 samples, 6 columns, 3 classes: the interior point with a 12 × 12")
-    assert "seconds on an idle core" in first
-    assert "GB beside the data" in first
+    assert capsys.readouterr().out.splitlines()[0] == "200 samples, 6 columns, 3 classes"
     drlogit.solve(X, y, **BALL)
     assert capsys.readouterr().out == ""
-
-
-@pytest.mark.parametrize(
-    ("norm", "n_classes", "n_columns", "n_free", "said"),
-    [
-        ("l2", 2, 400, 0, "12 samples, 401 columns: the interior point on 12 combinations of"),
-        ("l2", 3, 900, 0, "12 samples, 901 columns, 3 classes: the interior point on 12 comb"),
-        ("linf", 2, 400, 0, "12 samples, 401 columns: working sets of columns; the time depends"),
-        ("l1", 3, 900, 0, "12 samples, 901 columns, 3 classes: the truncated interior point"),
-        ("l1", 3, 4100, 150, "12 samples, 4101 columns, 3 classes: the interior point without a m"),
-        ("l1", 2, 400, 0, "12 samples, 401 columns: the interior point with a 12 × 12 matrix wi"),
-    ],
-)  # fmt: skip
-def test_each_method_is_named_before_a_long_fit(
-    norm, n_classes, n_columns, n_free, said, monkeypatch
-):
-    monkeypatch.setattr(forecasts, "_multiplications_per_second", lambda: 1.0)
-    monkeypatch.setattr(forecasts, "_SECONDS", 1.0)
-    monkeypatch.setattr(forecasts, "_FEW", 0.0)
-    X, y = np.random.default_rng(0).standard_normal((12, n_columns)), np.arange(12) % n_classes
-    several = {"classes": np.arange(n_classes)} if n_classes > 2 else {}
-    build = build_class_problem if several else build_problem
-    costs = np.where(np.arange(n_columns) < n_free, np.inf, 1.0)
-    problem = build(X, y, epsilon=0.1, kappa=1.0, norm=norm, feature_costs=costs, **several)
-    line = forecasts.forecast(problem)
-    assert line.startswith(said)
-    assert ("GB beside the data" in line) == (not line.endswith(("uses", "not known")))
-    monkeypatch.undo()
-    assert forecasts.forecast(problem) is None
-
-
-def test_short_fits_say_nothing_and_longer_ones_more():
-    assert forecasts.forecast(build_problem(*numbers(300, 6), **BALL)) is None
-    times = [5.0, 44.0, 119.0, 121.0, 7300.0]
-    said = ["5 seconds", "40 seconds", "100 seconds", "2 minutes", "2 hours"]
-    assert [forecasts._duration(seconds) for seconds in times] == said
+    monkeypatch.setattr(solving, "_LONG", 4000)
+    drlogit.solve(X, y, **BALL, verbose=1)
+    assert "samples" not in capsys.readouterr().out.splitlines()[0]
 
 
 # --- the command line ------------------------------------------------------------------------

@@ -50,9 +50,8 @@ _NEAR = 0.1
 
 #: Coefficients of all classes but one from which products take less time than a matrix of all
 #: (normal features, (5000, 100) with ten classes: as long; embeddings, (4000, 192) with twenty: a
-#: tenth), and from which working sets do ((2000, 350), six classes, 1,755 coefficients: 1.3 and 4
-#: times as long as with a matrix at ε = .05 and .005, where the model has 60 and 340 columns).
-_MOST_COEFFICIENTS, _MOST_COEFFICIENTS_IN_SETS = 1500, 4000
+#: tenth).
+_MOST_COEFFICIENTS = 1500
 
 #: Free coefficients of all classes up to which products serve: their equations take a matrix.
 _MOST_FREE = 400
@@ -96,10 +95,8 @@ def is_expensive(problem: Problem) -> bool:
 def _for_classes(problem: ClassProblem, free: int) -> Method | None:
     """The method for several classes with so many free columns."""
     norm, size = problem.norm.name, (problem.n_classes - 1) * problem.rows.n_columns
-    if norm in CONES and problem.n_classes * free <= _MOST_FREE and size > _MOST_COEFFICIENTS:
-        return truncated_interior_point
-    sparse_model = norm == "linf" and free <= MOST_FREE_IN_SETS
-    return working_sets if sparse_model and size > _MOST_COEFFICIENTS_IN_SETS else None
+    serves = norm in CONES and problem.n_classes * free <= _MOST_FREE
+    return truncated_interior_point if serves and size > _MOST_COEFFICIENTS else None
 
 
 def matrix_cost(rows: Rows) -> float:

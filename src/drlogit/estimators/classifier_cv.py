@@ -15,7 +15,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.parallel import Parallel, delayed
 
 from ..fitting.critical_radius import largest_radius
-from ..fitting.forecast import announce
 from ..fitting.paths import (
     check_count,
     check_kappas,
@@ -26,6 +25,7 @@ from ..fitting.paths import (
     radii_below,
     warn_about_gaps,
 )
+from ..fitting.solving import announce
 from ..problem.classes import ClassProblem
 from ..problem.label_costs import FlipCosts
 from ..problem.problem import Problem

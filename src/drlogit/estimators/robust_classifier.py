@@ -77,7 +77,7 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
     _if_constant = "Choose a smaller epsilon."
 
     #: Called after every iteration, to show progress; if it has a method ``say``, that is called
-    #: with a forecast of a long fit.  Not a parameter: the command line sets it.
+    #: with the size of a long fit.  Not a parameter: the command line sets it.
     on_iteration: Callback | None = None
 
     #: The same for the folds of a search: called with the number of finished folds and of all.

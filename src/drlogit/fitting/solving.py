@@ -26,10 +26,12 @@ from ..rows.checks import ParameterError
 from ..rows.threads import one_blas_thread
 from .classes import build_class_problem, several_classes
 from .exact_zeros import with_exact_zeros
-from .forecast import announce
 
 #: Values of ``solver`` in a fit.
 SolverName: TypeAlias = Literal["auto", "interior-point"]
+
+#: Entries of X, for all fits and classes, from which a fit says its size before it begins.
+_LONG = 20_000_000
 
 
 def solve(
@@ -111,7 +113,7 @@ def solve(
     callback : callable, optional
         Called with an :class:`~drlogit.problem.result.Iterate` per iteration; True stops the run.
     verbose : int
-        If positive, print a line per iteration and, before a long fit, a forecast.
+        If positive, print a line per iteration and, before a long fit, its size.
     n_jobs : int, optional
         Number of threads, each with a share of the samples; -1 for all cores.  None uses one thread
         per half a million entries of X, but no more than cores or ``OMP_NUM_THREADS``.
@@ -270,6 +272,19 @@ class _Call:
             module, function = "..engine.tables", "interior_point_with_domains"
         found: Callable[..., Solution] = getattr(import_module(module, __package__), function)
         return found
+
+
+def announce(
+    problem: Problem | ClassProblem, watcher: Any, verbose: int = 0, fits: int = 1
+) -> None:
+    """Say the size of a long fit, by ``watcher.say`` if there is one, or on standard output."""
+    say = print if verbose else getattr(watcher, "say", None)
+    rows, K = problem.rows, problem.n_classes if isinstance(problem, ClassProblem) else 1
+    if say is None or fits * K * rows.n_nonzeros < _LONG:
+        return
+    several = f"{fits} fits of " if fits > 1 else ""
+    classes = f", {K} classes" if K > 1 else ""
+    say(f"{several}{rows.n_samples} samples, {rows.n_columns} columns{classes}")
 
 
 def _is_real(value: Any) -> bool:
