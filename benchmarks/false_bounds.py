@@ -190,9 +190,9 @@ def classes(seed: int) -> Generated:
     if (kind := rng.integers(4)) == 1:
         kappa = np.inf
     elif kind == 2:
-        kappa = kappa * 10.0 ** rng.uniform(-0.7, 0.7, (K, K))
-        kappa[rng.random((K, K)) < 0.2] = np.inf
-        np.fill_diagonal(kappa, 0.0)
+        by_label = kappa * 10.0 ** rng.uniform(-0.7, 0.7, K)
+        by_label[rng.random(K) < 0.2] = np.inf
+        kappa = dict(enumerate(by_label.tolist()))
     elif kind == 3:
         kappa = kappa * rng.choice([0.3, 1.0, 4.0, np.inf], n_samples)
     options: dict[str, Any] = {
@@ -318,10 +318,7 @@ def prices_of(problem: Generated) -> list[list[Any]]:
         kappa = np.array([kappa[label] for label in problem.y.tolist()])
     kappa = np.asarray(kappa, dtype=float)
     codes = np.searchsorted(names, problem.y)
-    if kappa.ndim < 2:
-        kappa = np.broadcast_to(kappa.reshape(-1, 1), (codes.size, len(names))).copy()
-    else:
-        kappa = kappa[codes]
+    kappa = np.broadcast_to(kappa.reshape(-1, 1), (codes.size, len(names))).copy()
     kappa[np.arange(codes.size), codes] = 0.0
     return [[mp.mpf(float(price)) for price in row] for row in kappa]
 

@@ -235,8 +235,7 @@ class ClassesCase:
         self.coef, self.intercept = 1.5 * rng.standard_normal((3, 2)), rng.normal(0.0, 0.3, 3)
         self.y = np.append(np.arange(3), rng.integers(0, 3, self.n - 3))
         self.weights = rng.exponential(size=self.n) + 0.05
-        self.kappa = np.exp(rng.normal(size=(3, 3)))
-        np.fill_diagonal(self.kappa, 0.0)
+        self.kappa = dict(enumerate(np.exp(rng.normal(size=3)).tolist()))
         self.epsilon, self.table = math.exp(rng.uniform(-4.0, -0.3)), rng.uniform(-1.0, 3.0, (3, 3))
         np.fill_diagonal(self.table, 0.0)
 
@@ -251,7 +250,8 @@ class ClassesCase:
 
     def by_program(self) -> tuple[float, float]:
         reach = np.array([[self._least_move(i, d) for d in range(3)] for i in range(self.n)])
-        cost = np.concatenate([reach + self.kappa[self.y, k][:, None] for k in range(3)], axis=1)
+        flips = np.array([[0.0 if k == y else self.kappa[y] for k in range(3)] for y in self.y])
+        cost = np.concatenate([reach + flips[:, k, None] for k in range(3)], axis=1)
         value = np.tile(np.concatenate(list(self.table)), (self.n, 1))
         plan = Case.plan
         return -plan(self, cost, -value)[0], plan(self, cost, value)[0]  # type: ignore[arg-type]

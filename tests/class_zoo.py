@@ -31,10 +31,10 @@ def generated(
     if kind == 1:
         kappa = math.inf
     elif kind > 1:
-        kappa = kappa * 10 ** rng.uniform(-0.7, 0.7, (K, K))
-        kappa[rng.random((K, K)) < 0.25 * (kind > 2)] = math.inf
-        kappa[rng.random((K, K)) < 0.15 * (kind > 3)] = 0.0
-        np.fill_diagonal(kappa, 0.0)
+        by_label = kappa * 10 ** rng.uniform(-0.7, 0.7, (K, K))[0]
+        by_label[rng.random((K, K))[0] < 0.25 * (kind > 2)] = math.inf
+        by_label[rng.random((K, K))[0] < 0.15 * (kind > 3)] = 0.0
+        kappa = dict(enumerate(by_label.tolist()))
     if seed // 3 % 3 == 2:
         kappa = size * rng.choice([0.0, 0.3, 1.0, 4.0, math.inf], N, p=[0.1, 0.2, 0.2, 0.2, 0.3])
     ball = {
@@ -49,8 +49,9 @@ def conic_value(X: np.ndarray, y: np.ndarray, ball: dict[str, Any]) -> float:
     """The optimum by cvxpy and Clarabel."""
     cp = pytest.importorskip("cvxpy")
     K, (N, n) = int(y.max()) + 1, X.shape
-    w, kappa = ball["sample_weight"], np.asarray(ball["kappa"])
-    prices = kappa[y] if kappa.ndim == 2 else np.ones((N, K)) * kappa.reshape(-1, 1)
+    w, kappa = ball["sample_weight"], ball["kappa"]
+    each = [kappa[label] for label in y.tolist()] if isinstance(kappa, dict) else kappa
+    prices = np.ones((N, K)) * np.reshape(each, (-1, 1))
     prices = np.where(np.arange(K) == y[:, None], 0.0, prices)
     B, b, lam, tau = cp.Variable((K, n)), cp.Variable((1, K)), cp.Variable(), cp.Variable(N)
     scores = X @ B.T + (np.ones((N, 1)) @ b if ball["fit_intercept"] else 0.0)

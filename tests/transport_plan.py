@@ -16,7 +16,7 @@ def check_distribution(
 ):
     """Points, labels, transport plan, and expected loss.
 
-    ``kappa`` is a number, one for each sample, or a matrix by classes.
+    ``kappa`` is a number, a dict by label, or one for each sample.
     """
     linear = as_linear(model)
     X = X.toarray() if sp.issparse(X) else np.asarray(X, dtype=float)
@@ -35,8 +35,8 @@ def check_distribution(
     np.testing.assert_allclose(lengths, distribution.distance, rtol=1e-9, atol=1e-12)
     flipped = distribution.label != own
     np.testing.assert_array_equal(flipped, distribution.flipped)
-    if np.ndim(kappa) == 2:
-        flips = kappa[own, distribution.label]
+    if isinstance(kappa, dict):
+        flips = np.array([kappa[label] for label in own.tolist()])
     else:
         flips = np.broadcast_to(kappa, len(y))[index]
     cost = mass @ lengths + mass[flipped] @ flips[flipped]

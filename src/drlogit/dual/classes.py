@@ -86,7 +86,8 @@ class ClassCoordinates:
         left = np.abs(self._left(gradient)).sum(axis=0)[kept]
         error = 2.0 * rounding * self.one.sizes[kept] + self.n_classes * NOTHING
         total = float(np.sum((left + error) / self.one.spread[kept]))
-        return 0.5 * ADMITTED * total * (1.0 + (kept.size + 8 + self.n_classes) * ROUNDING)
+        additions = kept.size + 8 + self.n_classes
+        return float(0.5 * ADMITTED * total * (1.0 + additions * ROUNDING))
 
     def admits(self, model: FloatArray) -> bool:
         """Whether the bound speaks of a model: of all differences between two of its classes."""
@@ -115,7 +116,7 @@ def class_bound(problem: ClassProblem, model: FloatArray, point: ClassPoint) -> 
     additions = float(chain + blocks + 2 * problem.n_classes + 8)
     sums = DualSums(-G.ravel(), float(spent), float(entropy), additions)
     coordinates = ClassCoordinates(problem, flow)
-    value, factor = lower_bound(coordinates, problem.epsilon, sums)  # type: ignore[arg-type]
+    value, factor = lower_bound(coordinates, problem.epsilon, sums)
     if factor != 1.0:
         shares = rows.run(_scaled, rows.pair(shares, problem.codes), factor)[0]
         flow = None if flow is None else factor * flow

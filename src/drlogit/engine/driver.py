@@ -174,7 +174,7 @@ def step_lengths(newton: Newton, sums: FloatArray, first: int, price: float) -> 
 
 def centring(newton: Newton, after: float, decrement: float) -> float:
     """The centring parameter σ, equation (9), when a predictor leaves ``after`` of the products."""
-    comp = newton.complementarity
+    comp: float = newton.complementarity
     ratio = max(after, 0.0) / comp
     sigma = max(min(1.0, ratio * ratio * ratio), SETTINGS.least_sigma)
     sigma = max(sigma, SETTINGS.decrement_sigma * decrement / comp)

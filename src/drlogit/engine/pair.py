@@ -311,7 +311,7 @@ def _opening(scaling: Scaling, start: Start | None) -> tuple[FloatArray, float]:
 def null_model(problem: Problem, tol: float = 1e-12, max_iter: int = 200) -> FloatArray:
     """Coefficients of the best model of the free columns alone."""
     newton, _, _ = _run(Scaling(problem, free_only=True), tol, max_iter, None, Monitor(None, 0))
-    return newton.best_model()[:-1]
+    return np.asarray(newton.best_model()[:-1])
 
 
 def flip_budget(problem: Problem, null: FloatArray, *, free_only: bool = False) -> float:

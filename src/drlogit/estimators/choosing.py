@@ -151,7 +151,7 @@ def regularization_path(
         Number of radii, if they are not given.
     min_fraction : float
         The smallest radius as a fraction of the largest, if radii are not given.
-    kappa : float, dict, array of shape (n_samples,) or matrix
+    kappa : float, dict or array of shape (n_samples,)
         Cost of flipping a label: ``epsilon / kappa`` is the largest share of labels that the
         adversary may flip.  ``inf`` if labels are correct; by label or by sample as in
         :class:`~drlogit.DRLogisticRegression`.

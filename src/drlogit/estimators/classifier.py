@@ -30,11 +30,11 @@ class DRLogisticRegression(RobustLinearClassifier):
     ----------
     epsilon : float
         Radius of the Wasserstein ball, at least 0 (0: plain logistic regression).
-    kappa : float, dict, array of shape (n_samples,) or matrix
+    kappa : float, dict or array of shape (n_samples,)
         Cost of flipping a label, positive: at most a share ``epsilon / kappa`` of the labels can
         be flipped.  ``inf`` means that labels are correct, 0 that they are unknown.  The cost may
-        depend on the recorded label, as ``{"good": 5.0, "bad": inf}`` or as a matrix with a row for
-        each recorded label, or on the sample, as an array.
+        depend on the recorded label, as ``{"good": 5.0, "bad": inf}``, or on the
+        sample, as an array.
     norm : {"l1", "l2", "linf"}
         Norm in which moves of the features are measured.  ``"l1"`` bounds ``max|β_j|`` by λ,
         ``"l2"`` bounds the length of β, and ``"linf"`` bounds ``Σ|β_j|``, which sets coefficients

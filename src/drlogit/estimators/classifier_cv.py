@@ -68,7 +68,7 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         Costs of flipping a label (``inf``: labels are correct), or their number.  A number n
         chooses ``inf`` and n - 1 values on a logarithmic scale from 0.2 to 6 times the ε_max of
         ``kappa = inf``.  If ``kappa`` is given, these are factors of it.
-    kappa : dict, array of shape (n_samples,) or matrix, optional
+    kappa : dict or array of shape (n_samples,), optional
         Cost of flipping a label, by label or by sample, as in :class:`DRLogisticRegression`.
     min_fraction : float
         The smallest radius as a fraction of ε_max.

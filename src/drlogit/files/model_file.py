@@ -30,7 +30,7 @@ from ..estimators.robust_classifier import set_result
 from ..estimators.tables.encoding import EncodedColumn, Encoding
 from ..estimators.tables.frames import MISSING_MARKS
 from ..problem.domains import check_domains
-from ..problem.label_costs import BY_SAMPLE, FlipCosts, StatedKappa, cost_matrix
+from ..problem.label_costs import BY_SAMPLE, FlipCosts, StatedKappa
 from ..problem.norms import get_norm
 from ..problem.parameters import check_cost_matrix, check_costs, check_epsilon, check_kappa
 from ..problem.result import Result, Status, Trace
@@ -313,8 +313,6 @@ def _parse_kappa(top: Fields, classes: list[Any]) -> StatedKappa:
         return BY_SAMPLE
     if not isinstance(stated, list):
         return check_kappa(_numbers(top, "kappa", finite=False), least=0.0 if K > 2 else None)
-    if K > 2 and any(isinstance(each, list) for each in stated):
-        return cost_matrix(_numbers(top, "kappa", K, K, finite=False), np.array(classes))
     return dict(zip(classes, _numbers(top, "kappa", K, finite=False).tolist(), strict=True))
 
 

@@ -73,11 +73,11 @@ def solve(
         one softmax (:mod:`drlogit.problem.classes`), and ``coef`` has a row for each.
     epsilon : float
         Radius of the Wasserstein ball, at least 0 (0: plain logistic regression).
-    kappa : float, dict, array of shape (n_samples,) or matrix
+    kappa : float, dict or array of shape (n_samples,)
         Cost of flipping a label, positive.  The adversary can flip at most a share
         ``epsilon / kappa`` of the labels.  ``inf`` means that labels are correct, 0 that they are
-        unknown.  The cost may depend on the recorded label, as ``{"good": 5.0, "bad": inf}`` or as
-        a matrix with a row for each recorded label, or on the sample, as an array.
+        unknown.  The cost may depend on the recorded label, as ``{"good": 5.0, "bad": inf}``, or on
+        the sample, as an array.
     norm : {"l1", "l2", "linf"}
         Transport norm on the features.  ``"l1"`` bounds ``max|β_j|`` by λ, ``"linf"`` bounds
         ``Σ|β_j|``.

@@ -18,7 +18,7 @@ from ..engine.methods import special_method
 from ..engine.row_space import solve_in_row_space, takes_row_space
 from ..fitting.classes import build_class_problem, several_classes
 from ..fitting.exact_zeros import with_exact_zeros
-from ..fitting.forecast import announce
+from ..fitting.solving import announce
 from ..problem.classes import ClassProblem
 from ..problem.norms import Norm, NormName
 from ..problem.problem import Problem, build_problem
@@ -127,7 +127,7 @@ def solve(
     callback : callable, optional
         Called with an :class:`~drlogit.problem.result.Iterate` per iteration; True stops the run.
     verbose : int
-        If positive, print a line per iteration and, before a long fit, a forecast.
+        If positive, print a line per iteration and, before a long fit, its size.
     n_jobs : int, optional
         Number of threads, each with a share of the samples; -1 for all cores.  None uses one thread
         per half a million entries of X, but no more than cores or ``OMP_NUM_THREADS``.

@@ -63,10 +63,8 @@ class ClassProblem(PosedProblem):
     def flip_costs(self) -> FloatArray:
         """The finite label costs; if samples differ, their unit and their largest cost."""
         labels = self.cost.labels
-        if isinstance(labels.multiples, str):
-            found = np.array([self.kappa, self.dearest_flip])
-        else:
-            found = labels.matrix(self.n_classes)[~np.eye(self.n_classes, dtype=bool)]
+        by_sample = isinstance(labels.multiples, str)
+        found = np.ravel([self.kappa, self.dearest_flip] if by_sample else labels.kappa)
         return np.asarray(found[np.isfinite(found)])
 
     @property

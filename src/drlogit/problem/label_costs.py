@@ -31,16 +31,16 @@ BY_SAMPLE: Final = "by sample"
 #: Certificates count every flip at its own κ.
 _OUT_OF_REACH = 2.0**50
 
-#: κ as users state it: a number, a dict by label, ``"by sample"``, or a matrix (several classes).
-StatedKappa: TypeAlias = float | dict[Any, float] | str | FloatArray
+#: κ as users state it: a number, a dict by label, or ``"by sample"``.
+StatedKappa: TypeAlias = float | dict[Any, float] | str
 
 
 @dataclass(frozen=True, eq=False)
 class FlipCosts:
     """κ as one unit and its multiples; a search over κ changes the unit.
 
-    ``multiples`` is None if every flip costs the unit, a matrix with a row for each observed label,
-    or ``BY_SAMPLE``.  In the last case, and for a matrix of two classes, the rows hold the
+    ``multiples`` is None if every flip costs the unit, an array with a number for each observed
+    label, or ``BY_SAMPLE``.  In the last case, and by label of two classes, the rows hold the
     multiples of the samples (``Block.flip_multiples``).
     """
 
@@ -52,24 +52,25 @@ class FlipCosts:
         """κ as users state it."""
         if isinstance(kappa, str):
             return cls(1.0, BY_SAMPLE)
-        if is_stated_singly(kappa):
-            return cls(float(kappa))  # type: ignore[arg-type]
-        costs = cost_matrix(kappa, classes)
+        if not isinstance(kappa, Mapping):
+            return cls(float(kappa))
+        costs = np.array([*costs_by_label(kappa, classes).values()])
         unit = 1.0 if classes.size > 2 else _unit(float(np.min(costs[costs > 0.0], initial=np.inf)))
         return cls(unit, _scaled(costs, 1.0 / unit))
 
     @property
     def kappa(self) -> float | FloatArray:
-        """κ as a number or a matrix; the unit, if κ differs between samples."""
+        """κ as a number, or an array by observed label; the unit, if κ differs between samples."""
         if self.multiples is None or isinstance(self.multiples, str):
             return self.unit
         return _scaled(self.multiples, self.unit)
 
-    def matrix(self, n_classes: int) -> FloatArray:
-        """κ with a row for each observed label."""
-        costs = np.array(np.broadcast_to(self.kappa, (n_classes, n_classes)))
-        np.fill_diagonal(costs, 0.0)
-        return costs
+    @property
+    def for_others(self) -> StatedKappa | FlipCosts:
+        """κ for other samples: a number, ``BY_SAMPLE``, or these costs if they differ by label."""
+        if isinstance(self.multiples, str):
+            return BY_SAMPLE
+        return self.unit if self.multiples is None else self
 
     def times(self, factor: float) -> FlipCosts:
         """All costs times a factor."""
@@ -78,14 +79,18 @@ class FlipCosts:
     def by_label(self, block: Block, codes: NDArray[np.intp], n_classes: int) -> FloatArray:
         """The cost of each of several labels for the samples of a block."""
         if isinstance(self.multiples, np.ndarray):
-            found = self.matrix(n_classes)[codes]
+            found = np.asarray(self.kappa)[codes]
         else:
-            found = block.flip_costs(self.unit)[:, None]
-        return np.where(np.arange(n_classes) == codes[:, None], 0.0, found)
+            found = block.flip_costs(self.unit)
+        return np.where(np.arange(n_classes) == codes[:, None], 0.0, found[:, None])
 
     def stated(self, classes: NDArray[Any]) -> StatedKappa:
         """κ as a user would state it."""
-        return BY_SAMPLE if isinstance(self.multiples, str) else as_stated(self.kappa, classes)
+        if isinstance(self.multiples, str):
+            return BY_SAMPLE
+        if self.multiples is None:
+            return self.unit
+        return dict(zip(classes.tolist(), np.asarray(self.kappa).tolist(), strict=True))
 
 
 @dataclass(frozen=True)
@@ -114,11 +119,10 @@ def is_stated_singly(kappa: Any) -> bool:
 def flip_costs(
     kappa: Any, classes: NDArray[Any], codes: Any, weights: FloatArray | None = None
 ) -> Any:
-    """Turn a user's ``kappa`` into a number, a matrix, or an array with one cost per sample.
+    """Check a user's ``kappa``: a number, a dict by label, or an array with one cost per sample.
 
-    Users may pass a number, a dict of labels to numbers, an array with one number per sample, a
-    matrix with a row for each observed label, or :class:`CostsByShare`.  ``codes`` are the labels
-    as positions in ``classes``.
+    The labels of the dict are in the order of the classes.  Users may also pass
+    :class:`CostsByShare`.  ``codes`` are the labels as positions in ``classes``.
     """
     if isinstance(kappa, CostsByShare):
         if codes is None or is_dask(codes):
@@ -130,40 +134,27 @@ def flip_costs(
         kappa = kappa.costs(classes, totals)
     if is_stated_singly(kappa):
         return check_kappa(kappa, least=0.0) if classes.size > 2 else check_kappa(kappa)
-    if is_dask(kappa):
-        return kappa
-    if not isinstance(kappa, Mapping) and np.ndim(kappa) == 1:
-        return as_numbers(kappa, "kappa")
-    return cost_matrix(kappa, classes)
+    if isinstance(kappa, Mapping):
+        return costs_by_label(kappa, classes)
+    if not is_dask(kappa) and np.ndim(kappa) != 1:
+        raise ValueError(
+            "kappa must be a number, a dict of labels to costs or one number for each sample, got "
+            f"an array of shape {np.shape(kappa)}"
+        )
+    return kappa if is_dask(kappa) else as_numbers(kappa, "kappa")
 
 
-def cost_matrix(kappa: Any, classes: NDArray[Any]) -> FloatArray:
-    """The matrix of label costs, with a row for each observed label.
-
-    ``kappa`` is a number, a dict of observed labels to numbers, or the matrix itself.
-    """
-    K = classes.size
-    if is_stated_singly(kappa):
-        costs = np.full((K, K), check_kappa(kappa, least=0.0))
-    elif isinstance(kappa, Mapping):
-        costs = np.repeat(_of_labels(kappa, classes)[:, None], K, axis=1)
-    else:
-        costs = as_numbers(kappa, "kappa").copy()
-        if costs.shape != (K, K):
-            raise ValueError(
-                f"kappa for {K} classes must be a number, a dict of labels to costs, one for each "
-                f"sample or an array of shape ({K}, {K}), a row for each observed label; got shape "
-                f"{costs.shape}"
-            )
-        if not (costs >= 0.0).all():
-            raise ValueError(f"kappa must be >= 0, got {costs[~(costs >= 0.0)][0]}")
-        if costs.diagonal().any():
-            raise ValueError(
-                "kappa as a matrix must be zero on its diagonal (a label that stays), got "
-                f"{costs.diagonal().tolist()}"
-            )
-    np.fill_diagonal(costs, 0.0)
-    return costs
+def costs_by_label(kappa: Mapping[Any, Any], classes: NDArray[Any]) -> dict[Any, float]:
+    """The costs of all labels in the order of the classes; ``ValueError`` if one is missing."""
+    labels = classes.tolist()
+    unknown = [label for label in kappa if label not in labels]
+    missing = [label for label in labels if label not in kappa]
+    if unknown or missing:
+        raise ValueError(
+            f"kappa must have a cost for each of the labels {labels!r:.80}, got them for "
+            f"{list(kappa)!r:.80}"
+        )
+    return {label: check_kappa(kappa[label], least=0.0) for label in labels}
 
 
 def _scaled(costs: FloatArray, factor: float) -> FloatArray:
@@ -176,34 +167,10 @@ def within_reach(costs: FloatArray, epsilon: float) -> FloatArray:
     return np.where(costs <= _OUT_OF_REACH * epsilon, costs, np.inf)
 
 
-def _of_labels(kappa: Mapping[Any, Any], classes: NDArray[Any]) -> FloatArray:
-    labels = classes.tolist()
-    unknown = [label for label in kappa if label not in labels]
-    missing = [label for label in labels if label not in kappa]
-    if unknown or missing:
-        raise ValueError(
-            f"kappa must have a cost for each of the labels {labels!r:.80}, got them for "
-            f"{list(kappa)!r:.80}"
-        )
-    return np.array([check_kappa(kappa[label], least=0.0) for label in labels])
-
-
-def as_stated(kappa: Any, classes: NDArray[Any]) -> StatedKappa:
-    """κ, a number or a matrix, as a user would state it."""
-    if is_stated_singly(kappa):
-        return float(kappa)
-    rows = [row[k != np.arange(row.size)] for k, row in enumerate(kappa)]
-    if all((row == row[0]).all() for row in rows):
-        return dict(zip(classes.tolist(), [float(row[0]) for row in rows], strict=True))
-    return np.asarray(kappa)
-
-
 def kappa_text(kappa: StatedKappa) -> str:
     """κ as a short text."""
     if isinstance(kappa, Mapping):
         return ", ".join(f"{value:g} for {label}" for label, value in kappa.items())
-    if isinstance(kappa, np.ndarray):
-        return "a matrix"
     return kappa if isinstance(kappa, str) else f"{kappa:g}"
 
 
@@ -211,8 +178,6 @@ def can_flip(kappa: StatedKappa) -> bool:
     """Whether any label can flip."""
     if isinstance(kappa, Mapping):
         return not all(math.isinf(value) for value in kappa.values())
-    if isinstance(kappa, np.ndarray):
-        return bool(np.isfinite(kappa[~np.eye(len(kappa), dtype=bool)]).any())
     return isinstance(kappa, str) or math.isfinite(kappa)
 
 
@@ -220,8 +185,6 @@ def flips_in_words(epsilon: float, kappa: StatedKappa) -> str:
     """A clause that says how many labels may be wrong at this ε and κ."""
     if isinstance(kappa, str):
         return "labels may be wrong at a cost for each sample"
-    if isinstance(kappa, np.ndarray):
-        return "labels may be wrong at a cost for each pair of them"
     if not isinstance(kappa, Mapping):
         if kappa == 0.0:
             return "labels are unknown"
@@ -244,7 +207,7 @@ def _share(epsilon: float, kappa: float) -> str:
     return f"{100.0 * min(epsilon / kappa, 1.0):.3g} %"
 
 
-def own_kappa(kappa: StatedKappa | None) -> Any:
+def own_kappa(kappa: StatedKappa | FlipCosts | None) -> Any:
     """The default κ for questions about other samples: that of the model, or else 1."""
     if isinstance(kappa, str):
         raise ValueError(
@@ -257,8 +220,9 @@ def with_flip_costs(rows: Rows, kappa: Any) -> tuple[Rows, FlipCosts]:
     """Attach the costs of :func:`flip_costs` to the rows of two classes."""
     if is_stated_singly(kappa):
         return rows, FlipCosts(check_kappa(kappa))
-    if np.ndim(kappa) == 2:
-        costs: State = rows.run(_by_class, None, kappa)[0]
+    by_label = np.array([*kappa.values()]) if isinstance(kappa, Mapping) else None
+    if by_label is not None:
+        costs: State = rows.run(_by_class, None, *by_label)[0]
     else:
         if not is_dask(kappa) and kappa.shape != (rows.n_samples,):
             raise ValueError(f"kappa must have shape ({rows.n_samples},), got {kappa.shape}")
@@ -271,7 +235,7 @@ def with_flip_costs(rows: Rows, kappa: Any) -> tuple[Rows, FlipCosts]:
     if least == most:
         return rows, FlipCosts(float(least))
     unit = _unit(positive)
-    multiples = _scaled(kappa, 1.0 / unit) if np.ndim(kappa) == 2 else BY_SAMPLE
+    multiples = BY_SAMPLE if by_label is None else _scaled(by_label, 1.0 / unit)
     rows = rows.with_flip_multiples(rows.run(_in_units, costs, unit)[0])
     return rows, FlipCosts(unit, multiples)
 
@@ -284,8 +248,10 @@ def _unit(positive: float) -> float:
     return 2.0 ** max(math.floor(math.log2(positive)), -900) if math.isfinite(positive) else 1.0
 
 
-def _by_class(block: Block, _: None, costs: FloatArray) -> tuple[FloatArray, tuple[()]]:
-    return np.where(block.y > 0.0, costs[1, 0], costs[0, 1]), ()
+def _by_class(
+    block: Block, _: None, negative: float, positive: float
+) -> tuple[FloatArray, tuple[()]]:
+    return np.where(block.y > 0.0, positive, negative), ()
 
 
 def _range(block: Block, costs: FloatArray) -> tuple[FloatArray, tuple[Min, Max, Min, Min]]:

@@ -119,7 +119,7 @@ class ResultBall:
 
     @property
     def kappa(self) -> float | FloatArray:
-        """κ as a number, or as a matrix with a row for each observed label."""
+        """κ as a number, or as an array with a number for each observed label."""
         return self.labels.kappa
 
     def label_costs(self, codes: IndexArray, n_classes: int, kappa: Any = None) -> FloatArray:
@@ -132,12 +132,12 @@ class ResultBall:
                 "pass kappa if, and only if, the model was fitted with one kappa for each sample"
             )
         if kappa is None:
-            costs = self.labels.matrix(n_classes)[codes]
+            found = np.broadcast_to(self.labels.kappa, n_classes)[codes]
         else:
             found = as_numbers(in_memory(kappa), "kappa")
             if found.shape != codes.shape or not (found >= 0.0).all():
                 raise ValueError(f"kappa must be {codes.size} numbers >= 0, got {found.shape}")
-            costs = np.repeat(found[:, None], n_classes, axis=1)
+        costs = np.repeat(found[:, None], n_classes, axis=1)
         if self.epsilon == 0.0:  # no label can change
             costs = np.full(costs.shape, np.inf)
         costs[np.arange(codes.size), codes] = 0.0

@@ -180,7 +180,7 @@ def audit(
         Radii, sorted for the report.  By default 0 to 20 % of κ or, where that is less, of the
         mean distance between the samples predicted right and the decision boundary, and the radii
         that models of ours were fitted for.
-    kappa : float, dict, array of shape (n_samples,) or matrix, optional
+    kappa : float, dict or array of shape (n_samples,), optional
         Cost of flipping a label, positive, ``inf`` if labels are certain; at most a share
         ``epsilon / kappa`` of the labels can be flipped.  By label or by sample as in
         :func:`drlogit.solve`.  By default that of the first model of this package, or 1.

@@ -28,8 +28,7 @@ from ..problem.label_costs import (
     CostsByShare,
     FlipCosts,
     StatedKappa,
-    as_stated,
-    cost_matrix,
+    flip_costs,
     is_stated_singly,
     own_kappa,
 )
@@ -94,7 +93,7 @@ def audit_problem(
     measured, own_ball = measure(model, X, space, categories), fitted_ball(model)
     epsilon = check_epsilon(own_ball.radius if epsilon is None else epsilon)
     kappa = own_kappa(own_ball.kappa) if kappa is None else kappa
-    if is_stated_singly(kappa):
+    if is_stated_singly(kappa) and not isinstance(kappa, FlipCosts):
         check_kappa(kappa)
     transport = get_norm(own_ball.norm if norm is None else norm)
     linear, matrix = measured.linear, check_features(measured.X)
@@ -110,6 +109,8 @@ def audit_problem(
         measured, matrix, weights, feature_costs, categories, bounds, common
     )
     codes, classes = codes_of(linear, y, n_samples)
+    if isinstance(kappa, FlipCosts):
+        kappa = kappa.stated(np.asarray(classes))
     rows = checked_rows(matrix, np.ones(n_samples), weights, intercept=True, n_jobs=1)
     rows, cost = ground_cost(
         rows, transport, measured.costs, FlipCosts(np.inf), declared, measured.names,
@@ -161,9 +162,8 @@ def _label_costs(
                 f"got shape {flips.shape}"
             )
     else:
-        flips = kappa if is_stated_singly(kappa) else cost_matrix(kappa, classes)
-        stated = as_stated(flips, classes)
-        flips = flips if is_stated_singly(kappa) else flips[codes, others]
+        stated = kappa if is_stated_singly(kappa) else flip_costs(kappa, classes, codes)
+        flips = np.array([*stated.values()])[codes] if isinstance(stated, dict) else stated
     # A tiny cost for unknown labels, so that the samples stay as they are at ε = 0.
     return np.broadcast_to(np.maximum(flips, 1e-18), others.shape), stated
 

@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from ..estimators.robust_classifier import RobustLinearClassifier
 from ..estimators.tables.encoding import Encoding
 from ..estimators.training_data import matrix_of
-from ..problem.label_costs import BY_SAMPLE, StatedKappa
+from ..problem.label_costs import FlipCosts, StatedKappa
 from ..problem.problem import column_names
 from ..problem.result import Result
 from ..problem.transport import ResultBall
@@ -82,7 +82,7 @@ class FittedBall(NamedTuple):
     """Radius, flip costs and norm of a fit; the radius is None for models of other packages."""
 
     epsilon: float | None
-    kappa: StatedKappa | None
+    kappa: StatedKappa | FlipCosts | None
     norm: str
 
     @property
@@ -101,8 +101,7 @@ def fitted_ball(model: Any) -> FittedBall:
     if not isinstance(model, Result) or model.ball is None:
         return FittedBall(None, None, "l1")
     ball = model.ball
-    by_sample = isinstance(ball.labels.multiples, str)
-    return FittedBall(ball.epsilon, BY_SAMPLE if by_sample else ball.kappa, ball.norm)
+    return FittedBall(ball.epsilon, ball.labels.for_others, ball.norm)
 
 
 def measure(model: Any, X: Any, space: str, categories: Any = None) -> MeasuredModel:

@@ -340,7 +340,7 @@ def worst_case_loss(
         the one that sorts last is the positive class.
     epsilon : float
         Radius of the ball, at least 0 (0: the samples as they are).
-    kappa : float, dict, array of shape (n_samples,) or matrix
+    kappa : float, dict or array of shape (n_samples,)
         Cost of flipping a label, positive; ``inf`` if labels are certain.  The adversary can
         flip at most a share ``epsilon / kappa`` of the labels.  By label or by sample as in
         :func:`~drlogit.solve`.

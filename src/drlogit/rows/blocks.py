@@ -57,7 +57,8 @@ class Block:
 
     def margins(self, coefficients: FloatArray) -> FloatArray:
         """``Z v``: the margins of the samples."""
-        return self.y * product(self.compiled, np.ascontiguousarray(coefficients, np.float64))
+        found = product(self.compiled, np.ascontiguousarray(coefficients, np.float64))
+        return np.asarray(self.y * found)
 
     def scores(self, coefficients: FloatArray) -> FloatArray:
         """``Z v`` for each row v of the coefficients, as columns."""
@@ -67,7 +68,7 @@ class Block:
     def adjoint(self, r: FloatArray) -> FloatArray:
         """``Zᵀ r`` for a vector ``r``, or for each column of ``r``."""
         signed = np.ascontiguousarray((self.y * r.T), np.float64)
-        found = adjoint(self.compiled, np.atleast_2d(signed))
+        found: FloatArray = adjoint(self.compiled, np.atleast_2d(signed))
         if self.intercept:
             # NumPy sums pairwise, which keeps the intercept's equation accurate.
             found[:, -1] = signed.sum(axis=-1)
@@ -75,11 +76,11 @@ class Block:
 
     def gram(self, d: FloatArray) -> FloatArray:
         """``Zᵀ diag(d) Z`` for ``d ≥ 0``."""
-        return weighted_gram(self.compiled, np.ascontiguousarray(d, np.float64))
+        return np.asarray(weighted_gram(self.compiled, np.ascontiguousarray(d, np.float64)))
 
     def squared_columns(self, d: FloatArray) -> FloatArray:
         """``Σ_i d_i z_ij²`` for each column: the diagonal of :meth:`gram`."""
-        return weighted_squares(self.compiled, np.ascontiguousarray(d, np.float64))
+        return np.asarray(weighted_squares(self.compiled, np.ascontiguousarray(d, np.float64)))
 
     def outer_gram(self, row_scale: FloatArray, column_scale: FloatArray) -> FloatArray:
         """``diag(r) Z diag(c²) Zᵀ diag(r)``, N×N, for few samples: its lower half."""

@@ -120,7 +120,8 @@ def matvec(X: Matrix, v: FloatArray) -> FloatArray:
     if sp.issparse(X):
         return np.asarray(X @ v)
     unused = np.empty(X.shape[0])
-    return product(compiled(X, unused, unused, False), np.ascontiguousarray(v, dtype=np.float64))
+    rows = compiled(X, unused, unused, False)
+    return np.asarray(product(rows, np.ascontiguousarray(v, dtype=np.float64)))
 
 
 def matmat(X: Matrix, factor: FloatArray) -> FloatArray:
