@@ -335,10 +335,8 @@ def packed(rng: Rng, arrays: dict[str, Any]) -> bytes:
 def try_proof(rng: Rng, problems: list[Sound], folder: Path) -> str:
     """One mutant of a proof; says what became of it."""
     sound = problems[rng.integers(len(problems))]
-    path, options = folder / "proof.npz", sound.problem.options
-    names_data = rng.random() < 0.5
-    data = (sound.problem.X, sound.problem.y, options.get("sample_weight")) if names_data else ()
-    sound.result.save_proof(path, *data)
+    path = folder / "proof.npz"
+    sound.result.save_proof(path)
     if rng.random() < 0.2:
         path.write_bytes(damaged(rng, path.read_bytes()))
     else:

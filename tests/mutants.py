@@ -53,7 +53,7 @@ TARGETS = {
     "dual/pieces": "engine/test_domain_solver.py dual verification",
     "dual/classes": "engine/test_classes.py verification/test_class_proofs.py",
     **dict.fromkeys(
-        [f"verification/{name}" for name in ("classes", "lower", "rounding", "samples", "upper")],
+        [f"verification/{name}" for name in ("bounds", "samples")],
         "verification",
     ),
 }

@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import drlogit
-from drlogit.verification.classes import _flow_norm
-from drlogit.verification.rounding import Enclosed
+from drlogit.verification.bounds import slack
 
 BY_LABEL = {0: 1.0, 1: math.inf, 2: 0.0}
 BY_SAMPLE = np.random.default_rng(0).choice([0.0, 0.5, 2.0, math.inf], 80)
@@ -35,27 +33,27 @@ def test_a_proof_proves_what_the_fit_claims(
     X[:, 1] += 1e4
     weights = np.linspace(0.5, 2.0, y.size)
     fit = drlogit.solve(X, y, epsilon=0.05, kappa=kappa, norm=norm, sample_weight=weights, **more)
-    fit.save_proof(tmp_path / "p.npz", X, y, weights)
+    fit.save_proof(tmp_path / "p.npz")
     again = kappa if np.ndim(kappa) == 1 else None
     data = (X, y, tmp_path / "p.npz")
     found = drlogit.verify(fit, *data, sample_weight=weights, kappa=again)
     assert found, found.reason
     if again is not None:
         assert not drlogit.verify(fit, *data, sample_weight=weights, kappa=0.5 * again)
-    assert found.gap <= fit.gap + 2e-9
+    assert found.gap <= fit.gap + 4.0 * slack(fit.objective)
     assert found.lower <= fit.objective
 
 
 def test_other_labels_are_other_data(tmp_path: Path) -> None:
-    """Labels 1 and 2 exchanged are seen by the digest, before any arithmetic."""
+    """Labels 1 and 2 exchanged: neither bound is what the fit claims."""
     X, y = samples()
     fit = drlogit.solve(X, y, epsilon=0.05, kappa=1.0)
-    fit.save_proof(tmp_path / "p.npz", X, y)
+    fit.save_proof(tmp_path / "p.npz")
     exchanged = np.array([0, 2, 1])[y]
     assert drlogit.verify(fit, X, y, tmp_path / "p.npz")
     found = drlogit.verify(fit, X, exchanged, tmp_path / "p.npz")
     assert not found
-    assert "other data" in found.reason
+    assert "or data" in found.reason
 
 
 @pytest.mark.parametrize("part", ["probabilities", "labels", "flow"])
@@ -69,12 +67,3 @@ def test_what_is_no_proof(part: str) -> None:
         found = drlogit.verify(spoiled, X, y)
         assert not found
         assert found.lower <= fit.objective
-
-
-@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
-def test_the_norm_of_a_flow_covers_the_errors_of_every_class(norm: str) -> None:
-    """The sums of classes 0 and 1 may be ± 0.1: moving that from one to the other costs 0.1."""
-    error = np.zeros((3, 2))
-    error[:2, 0] = 0.1
-    ball: Any = SimpleNamespace(costs=np.ones(2), in_norm=np.array([True, True]), norm=norm)
-    assert _flow_norm(ball, [Enclosed(np.zeros(2), each) for each in error], None) >= 0.1

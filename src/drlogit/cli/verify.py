@@ -46,7 +46,7 @@ def run(arguments: Namespace, console: Console) -> int:
         f"{'proven' if verdict.ok else 'NOT PROVEN'}: {verdict.reason}",
         f"  worst-case log-loss of the model, at most     {verdict.upper:.12f}",
         f"  worst-case log-loss of any model, at least    {verdict.lower:.12f}",
-        f"  gap, including all rounding                   {verdict.gap:.1e}",
+        f"  gap, with a slack for rounding                {verdict.gap:.1e}",
     ]
     console.answer(record, "\n".join(text))
     return DONE if verdict.ok else NOT_PROVEN

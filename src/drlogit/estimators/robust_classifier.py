@@ -197,7 +197,7 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
             given.pose(self.epsilon_, kappa, self.n_jobs), solver=self.solver, tol=self.tol,
             max_iter=self.max_iter,
         )  # fmt: skip
-        result.save_proof(path, given.X, given.y, given.weights)
+        result.save_proof(path)
 
     def _warn(self, result: Result, problem: Problem | ClassProblem, *, constant: bool) -> None:
         title = type(self).__name__

@@ -1,7 +1,6 @@
 """The proof of a fit as a file: a NumPy archive that any program can read.
 
     s, flip_share       s and a, float64, one for each sample
-    data                SHA-256 of the samples, labels and weights ("" if unknown)
 
 and, with categories or bounds, the pieces of samples that are moved or flipped
 (:class:`~drlogit.problem.dual_point.Moves`):
@@ -19,7 +18,7 @@ With several classes (:class:`~drlogit.problem.dual_point.ClassDualPoint`) there
     codes               the labels as positions among the classes, int64
     flow                the flow between classes, a row for each pair; none under ℓ1
 
-The bounds follow from these arrays alone.  The digest only helps to explain why a proof fails.
+The bounds follow from these arrays, the samples and the ball.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ import io
 import math
 import os
 import zipfile
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -39,7 +37,6 @@ from ..rows.whole_files import write_bytes
 from .dual_point import ClassDualPoint, DualPoint, Moves
 
 #: Type and dimensions of the arrays of each kind of proof, in the order of the points' attributes.
-_DATA = {"data": ("U", 0)}
 _PAIR = {"s": ("<f8", 1), "flip_share": ("<f8", 1)}
 _MOVES = {
     "moves_sample": ("<i8", 1), "moves_flipped": ("|b1", 1), "moves_items": ("|u1", 2),
@@ -57,17 +54,8 @@ class BrokenProofError(ValueError):
     """The file is not a proof, was changed after it was written, or proves nothing."""
 
 
-@dataclass(frozen=True, eq=False)
-class Proof:
-    """A dual point, and the digest of its samples if known."""
-
-    point: DualPoint | ClassDualPoint
-    data: str = ""
-
-
-def save_proof(path: str | os.PathLike[str], proof: Proof) -> None:
+def save_proof(path: str | os.PathLike[str], point: DualPoint | ClassDualPoint) -> None:
     """Write a proof, completely or not at all; the archive's checksums reveal later changes."""
-    point = proof.point
     if isinstance(point, ClassDualPoint):
         flow = np.zeros((0, 0)) if point.flow is None else point.flow
         codes = np.asarray(point.codes, dtype=np.int64)
@@ -75,7 +63,6 @@ def save_proof(path: str | os.PathLike[str], proof: Proof) -> None:
         arrays = dict(zip(_CLASSES, values, strict=True))
     else:
         arrays = {"s": in_memory(point.s), "flip_share": in_memory(point.flip_share)}
-    arrays |= {"data": np.array(proof.data)}
     if isinstance(point, DualPoint) and point.moves is not None:
         arrays["flip_share"] = np.zeros_like(arrays["s"])  # flips are among the moves
         arrays |= dict(zip(_MOVES, point.moves.arrays, strict=True))
@@ -89,7 +76,7 @@ def read_proof(
     n_samples: int | None = None,
     n_features: int = 0,
     n_classes: int = 1,
-) -> Proof:
+) -> DualPoint | ClassDualPoint:
     """Read a file of :func:`save_proof`; nothing in the file is trusted.
 
     If the numbers of samples, features and classes are given, an archive that is too large for them
@@ -101,23 +88,22 @@ def read_proof(
             if n_samples is not None and size > _largest(n_samples, n_features, n_classes):
                 raise ValueError(f"its arrays would take {size} bytes, too many for these data")
             names = archive.namelist()
-            kinds = _PAIR | _DATA | (_MOVES if "moves_s.npy" in names else {})
-            kinds = _CLASSES | _DATA if "probabilities.npy" in names else kinds
+            kinds = _PAIR | (_MOVES if "moves_s.npy" in names else {})
+            kinds = _CLASSES if "probabilities.npy" in names else kinds
             arrays = {name: _array(archive, name, *kinds[name]) for name in kinds}
     except Exception as error:  # whatever is wrong with it
         if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
             raise  # a place that cannot be read
         found = " ".join(str(error).split())
         raise BrokenProofError(f"the proof cannot be read: {path}: {found:.160}") from None
-    data = str(arrays.pop("data"))
     if "probabilities" in arrays:
         p, a, codes, flow = arrays.values()
-        return Proof(ClassDualPoint(p, a, codes, flow if flow.size else None), data)
+        return ClassDualPoint(p, a, codes, flow if flow.size else None)
     s, a = (arrays.pop(name) for name in _PAIR)
     if s.shape != a.shape or len({len(array) for array in arrays.values()}) > 1:
         raise BrokenProofError(f"{path} is not a proof: its arrays differ in length")
     moves = Moves(*arrays.values()) if arrays else None
-    return Proof(DualPoint(s, a, moves), data)
+    return DualPoint(s, a, moves)
 
 
 def _largest(n_samples: int, n_features: int, n_classes: int) -> int:

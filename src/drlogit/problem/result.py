@@ -17,11 +17,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..rows.arrays import FloatArray
-from ..rows.checks import check_labels
-from ..rows.chunks import digest_of_features, digest_of_samples, in_memory
 from .dual_point import DualPoint
 from .parameters import ADMITTED
-from .proof import Proof, save_proof
+from .proof import save_proof
 from .stopping import Stop
 from .transport import ResultBall
 
@@ -281,41 +279,28 @@ class Result:
         """``a_i`` in [0, 1]: the share of sample i whose label the worst case flips."""
         return np.zeros(0) if self.dual is None else self.dual.flip_share
 
-    def save_proof(
-        self, path: str | os.PathLike[str], X: Any = None, y: Any = None, sample_weight: Any = None
-    ) -> None:
+    def save_proof(self, path: str | os.PathLike[str]) -> None:
         """Write the dual point to a file, so that :func:`drlogit.verify` can check the bounds.
 
         Parameters
         ----------
         path : path
             A NumPy archive, ``.npz``.
-        X, y, sample_weight : optional
-            The samples of the fit.  The file then stores their digest, so that
-            :func:`drlogit.verify` can tell other samples from a wrong proof.  The proof itself does
-            not depend on the digest.
 
         Raises
         ------
         ValueError
-            The result has no dual point.  Estimators do not keep one by default.
+            The result has no dual point (estimators do not keep one by default), or a matrix of
+            feature costs, for which there are no proofs.
         """
+        if self.ball is not None and np.ndim(self.ball.feature_costs) == 2:  # type: ignore[arg-type]
+            raise ValueError("a matrix of feature_costs has no proof: give each feature a cost")
         if self.dual is None or self.ball is None:
             raise ValueError(
                 "this result has no dual point to save: use a result of drlogit.solve, or the "
                 "estimator's save_proof"
             )
-        data = ""
-        if X is not None:
-            labels = in_memory(y)
-            known = (
-                check_labels(labels, len(self.flip_share))
-                if self.coef.ndim == 1
-                else np.unique(labels, return_inverse=True)[1]
-            )
-            weights = None if sample_weight is None else in_memory(sample_weight)
-            data = digest_of_samples(digest_of_features(X), known, weights)
-        save_proof(path, Proof(self.dual, data))
+        save_proof(path, self.dual)
 
     @property
     def converged(self) -> bool:

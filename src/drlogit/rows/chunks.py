@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from .arrays import FloatArray, IndexArray, Matrix, is_dask
+from .arrays import Matrix, is_dask
 from .checks import check_features
 from .matrix import row_range
 
@@ -52,43 +50,3 @@ def _parts(X: Any, checked: bool = False) -> Iterator[Matrix]:
 def in_memory(values: Any) -> Any:
     """A vector of the length of the samples; a Dask collection is computed."""
     return np.asarray(values.compute() if is_dask(values) else values)
-
-
-def digest_of_features(X: Any) -> str:
-    """SHA-256 of the features, independent of storage format and chunks."""
-    counts, columns, values = hashlib.sha256(), hashlib.sha256(), hashlib.sha256()
-    n_features = 0
-    for part in chunks_of(X, 4096):
-        n_features = part.shape[1]
-        if isinstance(part, np.ndarray) and part.all():
-            counts.update(np.full(part.shape[0], n_features, dtype="<i8").tobytes())
-            values.update(np.ascontiguousarray(part, dtype="<f8").tobytes())
-            continue
-        matrix = sp.csr_array(part)
-        if not matrix.data.all():  # stored zeros must not change the digest
-            matrix = matrix.copy()
-            matrix.eliminate_zeros()
-        lengths = np.diff(matrix.indptr)
-        named = np.repeat(lengths < n_features, lengths)  # a full row needs no column indices
-        counts.update(lengths.astype("<i8").tobytes())
-        columns.update(matrix.indices[named].astype("<i8").tobytes())
-        values.update(matrix.data.astype("<f8").tobytes())
-    whole = hashlib.sha256(str(n_features).encode())
-    for each in (counts, columns, values):
-        whole.update(each.digest())
-    return whole.hexdigest()
-
-
-def digest_of_samples(
-    features: str, labels: FloatArray | IndexArray, weights: FloatArray | None
-) -> str:
-    """SHA-256 of samples whose features have the digest ``features``.
-
-    ``labels`` are ±1 as floats, or integer codes of several classes.  ``weights`` is None if all
-    are equal.
-    """
-    signs = labels.dtype.kind == "f"
-    own = (labels > 0.0) if signs else labels.astype("<i8")
-    whole = hashlib.sha256(features.encode() + own.tobytes())
-    whole.update(b"" if weights is None else np.asarray(weights, dtype="<f8").tobytes())
-    return whole.hexdigest()

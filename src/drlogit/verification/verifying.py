@@ -10,25 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..estimators.robust_classifier import RobustLinearClassifier
-from ..estimators.training_data import with_class_weights
-from ..problem.dual_point import ClassDualPoint
+from ..estimators.training_data import matrix_of, with_class_weights
 from ..problem.parameters import ADMITTED
-from ..problem.proof import BrokenProofError, Proof, read_proof
+from ..problem.proof import BrokenProofError, read_proof
 from ..problem.result import Result
-from ..robustness.linear_model import LinearModel, as_linear, codes_of, last_step
-from ..robustness.measured_model import measure
 from ..rows import chunks
-from ..rows.checks import TOO_LARGE, check_weights
+from ..rows.arrays import IndexArray
+from ..rows.checks import TOO_LARGE, check_label_column, check_weights, find_classes
 from ..rows.chunks import in_memory
 from ..rows.threads import one_blas_thread
-from .classes import class_lower_bound, class_upper_bound
-from .lower import admits, lower_bound
-from .samples import samples_of
-from .upper import upper_bound
-
-#: What rounding may leave between a claim, which does not account for all of it, and its proof.
-CLAIM = 1e-9
+from .bounds import lower_bound, slack, upper_bound
+from .samples import SamplesInBall
 
 
 @dataclass(frozen=True)
@@ -38,10 +30,11 @@ class Verification:
     Attributes
     ----------
     ok : bool
-        Whether the claims of the fit about itself are proven.
+        Whether the claims of the fit about itself are proven, to 2e-9 or 2e-9 of the value.
     lower, upper : float
-        No linear model promises less than ``lower``; this one promises at most ``upper``.  Both
-        account for all rounding, and hold whether ``ok`` or not.
+        No linear model of the class that :class:`Result` states promises less than ``lower``; this
+        one promises at most ``upper``.  Both hold whether ``ok`` or not, and give away 1e-9 (or
+        1e-9 of the value) for rounding.
     reason : str
         The sentence that says what was proven, or why nothing was.
     """
@@ -65,16 +58,15 @@ def verify(
     model: Any,
     X: Any,
     y: ArrayLike,
-    proof: Proof | str | os.PathLike[str] | None = None,
+    proof: str | os.PathLike[str] | None = None,
     *,
     sample_weight: ArrayLike | None = None,
     kappa: ArrayLike | None = None,
 ) -> Verification:
     """Recompute both bounds of a fit from the samples, the coefficients and the proof alone.
 
-    The arithmetic accounts for every rounding, and shares nothing with the solvers and the
-    certificate that it judges.  It assumes that ``log``, ``log1p`` and ``exp`` of this machine are
-    within 4 units in the last place, and nothing else.
+    The arithmetic shares nothing with the solvers and the certificate that it judges.  Rounding is
+    bounded where it is amplified, and a slack of 1e-9 covers the rest.
 
     Parameters
     ----------
@@ -84,7 +76,7 @@ def verify(
         The samples that it was fitted to, in any form that :func:`drlogit.solve` takes; for an
         estimator that was fitted to a table, that table; for a pipeline, the samples before its
         steps.  The ``class_weight`` of estimators is counted.
-    proof : path or Proof, optional
+    proof : path, optional
         What :meth:`drlogit.Result.save_proof` wrote; a Result with its ``dual`` needs none.
     kappa : array of shape (n_samples,), optional
         What flips cost, for a model that was fitted with a κ for each sample.
@@ -96,7 +88,8 @@ def verify(
     Raises
     ------
     ValueError
-        X or y are no input to a fit, or nothing says what the model was fitted against.
+        X or y are no input to a fit, nothing says what the model was fitted against, or its
+        feature costs are a matrix, for which there are no proofs.
 
     Examples
     --------
@@ -106,64 +99,69 @@ def verify(
     >>> drlogit.verify(result, X, y).ok
     True
     """
-    linear, X, result, fitted = _fit_of(model, X)
-    ball, coef, intercept = result.ball, linear.coef, linear.intercept
+    result, X, fitted = _fit_of(model, X)
+    ball, coef, intercept, upper = result.ball, result.coef, result.intercept, math.inf
     if ball is None:
         raise ValueError("the model must know its ball, as results of drlogit.solve do")
+    if np.ndim(ball.feature_costs) == 2:  # type: ignore[arg-type]
+        raise ValueError("a matrix of feature_costs has no proof: give each feature a cost")
     X = chunks.checked_features(X)
-    n_samples, n_features = chunks.shape_of(X)
+    shape = n_samples, n_features = chunks.shape_of(X)
     if not (np.abs(np.append(coef, intercept)) < TOO_LARGE).all():
         raise ValueError(f"coefficients must be numbers below {TOO_LARGE:g}")
     if n_features != coef.shape[-1]:
         raise ValueError(f"X has {n_features} features, but the model has {coef.shape[-1]}")
-    codes, several = codes_of(linear, in_memory(y), n_samples)[0], coef.ndim > 1
+    n_classes = len(coef) if coef.ndim > 1 else 2
+    codes = _codes_of(in_memory(y), n_samples, fitted, n_classes)
     weights = None if sample_weight is None else in_memory(sample_weight)
-    if fitted is not None and fitted.class_weight is not None:
+    if fitted is not None:
         weights = with_class_weights(weights, fitted.class_weight, fitted.classes_, codes)
-    signs: Any = codes if several else np.where(codes > 0, 1.0, -1.0)
-    costs = ball.label_costs(codes, len(coef) if several else 2, kappa)
-    upper = math.inf
+    costs = ball.label_costs(codes, n_classes, kappa)
     try:
-        shares = check_weights(weights, n_samples)
-        samples = samples_of(X, np.ones(n_samples) if several else signs, shares, ball, costs)
-        above: Any = class_upper_bound if several else upper_bound
-        upper = above(samples, coef, intercept, result.lam)
-        if proof is None:
-            if result.dual is None:
-                raise BrokenProofError("there is no proof: pass the file that save_proof wrote")
-            proof = Proof(result.dual)
-        found = proof if isinstance(proof, Proof) else read_proof(proof, n_samples, *coef.T.shape)
-        point: Any = found.point
-        if isinstance(point, ClassDualPoint) != several:
-            raise BrokenProofError("another model: the proof is about other classes")
-        data = found.data and chunks.digest_of_samples(chunks.digest_of_features(X), signs, weights)
-        if len(point.codes if several else point.s) != n_samples or found.data != data:
-            raise BrokenProofError("other data: the proof is about other samples or weights")
-        below: Any = class_lower_bound if several else lower_bound
-        admitted = admits(samples, coef, intercept)
-        lower = below(samples, point) if admitted else 0.0
+        samples = SamplesInBall(X, check_weights(weights, n_samples), ball, costs)
+        upper = upper_bound(samples, coef, intercept, result.lam)
+        if proof is None and result.dual is None:
+            raise BrokenProofError("there is no proof: pass the file that save_proof wrote")
+        point = result.dual if proof is None else read_proof(proof, *shape, n_classes)
+        lower = lower_bound(samples, codes, point)
     except BrokenProofError as error:
         return Verification(False, 0.0, upper, str(error))
-    too_high = not upper <= result.objective + CLAIM
-    too_low = not lower >= result.dual_objective - CLAIM
-    claim = f"{result.objective if too_high else result.dual_objective:.12g} that the model claims"
-    both = f"less than {lower:.12g}, and this one promises at most {upper:.12g}"
-    reason = f"no linear model can promise {both}"
+    beyond = lower > upper  # as only a model outside of the class can promise less
+    if beyond:
+        lower = 0.0
+    high, low = result.objective, result.dual_objective
+    too_high = not upper <= high + 2.0 * slack(high)
+    too_low = not lower >= low - 2.0 * slack(low)
+    reason = f"no linear model can promise less than {lower:.12g}"
+    reason += f", and this one promises at most {upper:.12g}"
     if too_high:
-        reason = f"other coefficients: these promise at most {upper:.12g}, not the {claim}"
+        reason = f"other coefficients or data: these promise at most {upper:.12g}, not {high:.12g}"
     elif too_low:
-        reason = f"the dual point proves {lower:.12g}, not the {claim}"
-    if not admitted:
+        reason = f"the dual point proves {lower:.12g} for these data, not {low:.12g}"
+    if beyond:
         reason = f"a model beyond {ADMITTED:g} log-odds, of which no bound above 0 holds: {reason}"
     return Verification(not (too_high or too_low), lower, upper, reason)
 
 
-def _fit_of(model: Any, X: Any) -> tuple[LinearModel, Any, Result, Any]:
-    """The linear model, the samples in the space of distances, the result, and the estimator."""
-    last = last_step(model) if hasattr(model, "fit") else model
-    if isinstance(last, Result):
-        return as_linear(last), X, last, None
-    if not isinstance(last, RobustLinearClassifier):
-        raise ValueError(f"expected a fitted drlogit model, got {type(last).__name__}")
-    measured = measure(model, X, "fitted")
-    return measured.linear, measured.X, last.result_, last
+def _fit_of(model: Any, X: Any) -> tuple[Result, Any, Any]:
+    """The result of a fit, the samples that it was fitted to, and the estimator if there is one."""
+    while not isinstance(model, Result):
+        if hasattr(model, "best_estimator_"):
+            model = model.best_estimator_
+        elif hasattr(model, "steps"):
+            model, X = model[-1], model[:-1].transform(X)
+        elif hasattr(model, "encoding_"):
+            return model.result_, matrix_of(model, X), model
+        else:
+            raise ValueError(f"expected a fitted drlogit model, got {type(model).__name__}")
+    return model, X, None
+
+
+def _codes_of(y: Any, n_samples: int, fitted: Any, n_classes: int) -> IndexArray:
+    """Labels as positions among the classes of the model, or among their own kinds."""
+    labels = check_label_column(y, n_samples)
+    known = find_classes(labels) if fitted is None else fitted.classes_
+    matches = np.column_stack([labels == label for label in known])
+    if len(known) != n_classes or not matches.any(axis=1).all():
+        raise ValueError(f"y must hold the {n_classes} classes of the model")
+    return np.asarray(matches.argmax(axis=1))
