@@ -468,14 +468,14 @@ MUTANTS = {
     "no norm": ("used = coordinates.used(sums.gradient, rounding) +", "used = 0.0 +", "both"),
     "nothing spent": ("+ sums.spent * (1.0 + rounding)", "+ 0.0", "both"),
     "not charged": ("(1.0 - rounding) - charge", "(1.0 - rounding)", "both"),
-    "labels lost": ("return state, (PanelSum(sums), Max(chain), Sum(1.0))",
+    "labels lost": ("return state, (Sum(sums), Max(chain), Sum(1.0))",
                     "sums[:-2] = block.adjoint("
                     "block.y * block.weights * (state[1] - state[2]))\n"
-                    "    return state, (PanelSum(sums), Max(chain), Sum(1.0))", "plain"),
-    "a dropped": ("return state, (PanelSum(sums), Max(chain), Sum(1.0))",
+                    "    return state, (Sum(sums), Max(chain), Sum(1.0))", "plain"),
+    "a dropped": ("return state, (Sum(sums), Max(chain), Sum(1.0))",
                   "sums = pair_sums(\n"
                   "        block.compiled, coefficients, s, None, block.flip_multiples)[1]\n"
-                  "    return state, (PanelSum(sums), Max(chain), Sum(1.0))", "plain"),
+                  "    return state, (Sum(sums), Max(chain), Sum(1.0))", "plain"),
     "flips not scaled": ("else factor * state[1:], ()",
                          "else np.stack([factor * state[1], state[2]]), ()", "plain"),
     "groups for nothing": ("kind[group], kind[self.high[g]] = GROUP + g, -1 - g",
