@@ -10,6 +10,7 @@ import pytest
 import drlogit
 import zoo
 from drlogit.problem.problem import build_problem
+from drlogit.starts import sample
 from zoo import thin_data as data
 
 OPTIONS = {"epsilon": 0.05, "kappa": 0.7}
@@ -45,6 +46,18 @@ def test_every_entry_point():
     np.testing.assert_allclose(*scores, rtol=1e-9)
 
 
+def test_rows_in_a_file_take_the_path_of_rows_in_memory():
+    """Also where more than a few of the rows are near the kink."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((100_000, 40))
+    y = X @ rng.standard_normal(40) / 8 + rng.logistic(size=100_000) > 0.0
+    there, here = (
+        drlogit.solve(x, y, epsilon=0.1, kappa=1.0, n_jobs=1).info["grams"]
+        for x in (zoo.mapped(X), X)
+    )
+    assert there == pytest.approx(here, abs=0.01)
+
+
 def test_errors_name_the_row():
     X, y = data(30_000)
     X[25_000, 2] = np.nan
@@ -56,8 +69,9 @@ def test_errors_name_the_row():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_a_fit_needs_a_quarter_of_the_memory_of_its_data(n_jobs):
+def test_a_fit_keeps_to_the_limit_of_what_it_may_gather(n_jobs, monkeypatch):
     """Mostly zeros, too: of these in memory, a sparse copy would be made."""
+    monkeypatch.setattr(sample, "_MOST_ENTRIES", 500_000)
     rng = np.random.default_rng(0)
     X = np.where(rng.random((50_000, 200)) < 0.2, rng.standard_normal((50_000, 200)), 0.0)
     y = X[:, 0] + 0.5 * rng.standard_normal(50_000) > 0.0

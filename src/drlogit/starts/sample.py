@@ -15,16 +15,16 @@ from ..rows.local import LocalRows, memory_rows
 from ..rows.matrix import held
 from ..rows.reductions import Sum
 
-#: Limits on the entries of X that may be gathered from rows outside memory: this many in any case,
-#: otherwise this share of all, but no more than the last number (512 MB of doubles).
-_FEW_ENTRIES, _GATHERED_SHARE, _MOST_ENTRIES = 1 << 20, 1.0 / 16.0, 1 << 26
+#: The largest number of entries of X that may be gathered from rows outside memory (512 MB of
+#: doubles).
+_MOST_ENTRIES = 1 << 26
 
 
 def most_entries(rows: Rows) -> float:
     """How many entries of samples may be gathered in this process."""
     if isinstance(rows, LocalRows) and rows.in_memory:
         return math.inf
-    return min(_MOST_ENTRIES, max(_FEW_ENTRIES, _GATHERED_SHARE * rows.n_nonzeros))
+    return _MOST_ENTRIES
 
 
 class GatheredSamples(NamedTuple):
