@@ -23,7 +23,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 import drlogit
-from drlogit.robustness.metrics import Metric
+from drlogit.robustness.old_metrics import Metric
 
 #: By label and decision: numerator and denominator.
 RATIOS = {

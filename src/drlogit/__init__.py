@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from .report.audits import Audit, audit
     from .robustness.guarantees import guarantee
     from .robustness.misclassification import MisclassificationBounds, misclassification_bounds
-    from .robustness.promises import Guarantee, MetricPromise
-    from .robustness.shifts import Shift, shift
-    from .robustness.thresholds import ThresholdChoice, choose_threshold
-    from .robustness.worst_case import (
+    from .robustness.old_worst import (
         BreakingPoint,
         WorstCase,
         breaking_point,
         worst_case,
         worst_case_loss,
     )
+    from .robustness.promises import Guarantee, MetricPromise
+    from .robustness.shifts import Shift, shift
+    from .robustness.thresholds import ThresholdChoice, choose_threshold
     from .robustness.worst_distribution import WorstCaseDistribution, worst_case_distribution
     from .verification.verifying import Verification, verify
 
@@ -108,7 +108,7 @@ _HOMES = {
     "robustness.shifts": "Shift shift",
     "robustness.promises": "Guarantee MetricPromise",
     "robustness.thresholds": "ThresholdChoice choose_threshold",
-    "robustness.worst_case": "BreakingPoint WorstCase breaking_point worst_case worst_case_loss",
+    "robustness.old_worst": "BreakingPoint WorstCase breaking_point worst_case worst_case_loss",
     "robustness.worst_distribution": "WorstCaseDistribution worst_case_distribution",
     "verification.verifying": "Verification verify",
 }

@@ -15,7 +15,7 @@ from threadpoolctl import ThreadpoolController
 import drlogit
 from drlogit.problem.problem import build_problem
 from drlogit.robustness import misclassification, unseen_rows
-from drlogit.robustness.adversary import Adversary
+from drlogit.robustness.old_adversary import Adversary
 from drlogit.rows import threads
 from drlogit.rows.local import LocalRows
 from drlogit.rows.reductions import Sum

@@ -240,7 +240,7 @@ class Ball:
 
         A ball that has been resolved keeps the deviations and shares of its own fit.
         """
-        if self._is_plain:
+        if self.is_resolved:
             return self
         features = self._features or features
         sampling = SAMPLING / math.sqrt(features.n_rows)
@@ -254,10 +254,18 @@ class Ball:
         return made
 
     @property
-    def _is_plain(self) -> bool:
+    def features(self) -> Features | None:
+        """Of a resolved ball the features of its fit; None if it has not seen a table."""
+        return self._features
+
+    @property
+    def is_resolved(self) -> bool:
+        """Whether all of its fields are plain numbers."""
+        if self._features is None or self.epsilon is None:
+            return False
         costs = self.feature_costs
-        return (
-            self._features is not None and not isinstance(costs, str) and self.epsilon is not None
+        return np.ndim(costs) == 2 or (
+            isinstance(costs, Mapping) and all(name in costs for name in self._features.names)
         )
 
     def _plain_kappa(self, features: Features) -> Any:
@@ -313,13 +321,12 @@ class Ball:
         width = features.n_columns
         lower, upper = np.full(width, -np.inf), np.full(width, np.inf)
         for feature, ends in _stated_bounds(plain.bounds, features):
-            place = feature.columns[0]
             moved = feature.scale * np.array(ends) + feature.shift
-            lower[place], upper[place] = np.sort(moved)
+            lower[feature.columns], upper[feature.columns] = np.sort(moved)
         groups: list[list[int | None]] = [
             [*feature.columns.tolist(), *[None] * feature.with_none]
             for feature in features.each
-            if feature.is_category
+            if feature.is_category and feature.columns.size
         ]
         for group in plain.categories or ():
             groups.append(
@@ -331,7 +338,7 @@ class Ball:
         costs: Any = plain.feature_costs
         if isinstance(costs, Mapping):
             known, stated = list(costs), costs
-            costs = np.empty(width)
+            costs = np.full(width, np.inf)  # columns of no feature cannot move
             for feature in features.each:
                 if feature.name not in stated:
                     raise ValueError(

@@ -290,53 +290,6 @@ const page = (() => {
   };
 
   // Decisions at the threshold, at one radius: bands are [as the samples are, least, largest].
-  const decisions = () => {
-    if (!data.decisions) return;
-    const { thresholds, epsilon, threshold } = data.decisions;
-    const seen = shown().map((m) => ({ m, d: data.decisions.models[m.i] }));
-    const unit = { low: 0, high: 1, format: short };
-    const at = (bands, end) => bands.map((band) => band[end]);
-    const curve = (box, xs, ys, color, more) => box.svg.append(s("path", { class: "curve", stroke: color,
-      d: path(ys, xs, box), ...more }));
-    const top = Math.max(0.01, ...seen.flatMap(({ d }) => [...at(d.benefits, 0), ...at(d.everybody, 0)]));
-    const floor = -0.4 * top;
-    const clipped = (bands, end) => at(bands, end).map((v) => Math.max(v, floor));
-    const benefit = frame("benefit-chart", `Net benefit against the threshold, as the samples are and in the worst case at radius ${short(epsilon)}`,
-      270, [46, 12, 12, 38], { ...unit, name: "threshold" }, { low: floor, high: 1.04 * top, format: short });
-    benefit.svg.append(s("line", { class: "axis", x1: benefit.left, x2: benefit.width - benefit.right,
-      y1: benefit.py(0), y2: benefit.py(0) }));
-    const grey = "var(--quiet)";
-    curve(benefit, thresholds, clipped(seen[0].d.everybody, 0), grey, { class: "curve thin" });
-    curve(benefit, thresholds, clipped(seen[0].d.everybody, 1), grey, { "stroke-dasharray": "4 3" });
-    const band = frame("calibration-chart", `Share of positives against the mean probability, with its range at radius ${short(epsilon)}`,
-      270, [46, 12, 12, 38], { ...unit, name: "mean probability" }, unit);
-    curve(band, [0, 1], [0, 1], grey, { class: "curve thin" });
-    const roc = frame("rates-chart", `True against false positive rate, with the range of each at radius ${short(epsilon)}: `
-      + seen.filter(({ d }) => d.rates).map(({ m, d }) => `${m.name} ${percent(d.rates[1][0])} and ${percent(d.rates[0][0])}`).join("; "),
-    270, [46, 12, 12, 38], { ...unit, name: "false positive rate" }, unit);
-    curve(roc, [0, 1], [0, 1], grey, { class: "curve thin" });
-    for (const { m, d } of seen) {
-      curve(benefit, thresholds, clipped(d.benefits, 0), m.color, { class: "curve thin" });
-      curve(benefit, thresholds, clipped(d.benefits, 1), m.color, { "stroke-dasharray": m.dash });
-      const there = [...d.predicted, ...[...d.predicted].reverse()];
-      const edge = [...at(d.shares, 1), ...at(d.shares, 2).reverse()];
-      band.svg.append(s("path", { d: `${path(edge, there, band)}Z`, fill: m.color, opacity: 0.14 }));
-      curve(band, d.predicted, at(d.shares, 0), m.color, { "stroke-dasharray": m.dash });
-      d.predicted.forEach((x, j) => band.svg.append(telling(s("circle", { cx: band.px(x), cy: band.py(d.shares[j][0]),
-        r: 4, fill: m.color }), `mean probability ${percent(x)}`,
-      [[m.name, `${percent(d.shares[j][0])} (${percent(d.shares[j][1])} to ${percent(d.shares[j][2])})`, m]])));
-      if (!d.rates) continue;
-      const [x, y] = d.rates;
-      roc.svg.append(s("rect", { x: roc.px(x[1]), y: roc.py(y[2]), width: roc.px(x[2]) - roc.px(x[1]),
-        height: roc.py(y[1]) - roc.py(y[2]), fill: m.color, opacity: 0.14 }),
-      s("circle", { cx: roc.px(x[0]), cy: roc.py(y[0]), r: 4.5, fill: m.color }));
-    }
-    const range = ([now, low, high]) => [`${percent(now)} (${percent(low)} to ${percent(high)})`, now];
-    table("rates-table", `Rates at a threshold of ${short(threshold)}, with their ranges at ε = ${short(epsilon)}`,
-      [["model", false], ["false positive rate", true], ["true positive rate", true]],
-      seen.filter(({ d }) => d.rates).map(({ m, d }) => [name(m), range(d.rates[0]), range(d.rates[1])]));
-  };
-
   const LABELS = "wrong labels";
   const risk = () => {
     const { k } = state;
@@ -525,7 +478,6 @@ const page = (() => {
     radius();
     summary();
     worst();
-    decisions();
     risk();
     groups();
     confusion();

@@ -14,9 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..problem.label_costs import StatedKappa, can_flip, kappa_text
-from ..robustness.adversary import Adversary
 from ..robustness.audited_models import AuditOutcome, AuditSample, ModelAudit, own_radius
-from ..robustness.decision_curves import calibration_bands, net_benefits, rates
 from ..robustness.feature_risk import allowed_at, budget
 from ..robustness.fragile_samples import fragile_samples
 from ..robustness.misclassification import (
@@ -26,8 +24,9 @@ from ..robustness.misclassification import (
     worst_confusions,
     worst_error,
 )
+from ..robustness.old_adversary import Adversary
+from ..robustness.old_worst import WorstCase
 from ..robustness.subgroups import subgroup_risks
-from ..robustness.worst_case import WorstCase
 from ..rows.arrays import FloatArray
 from ..rows.threads import one_blas_thread
 
@@ -42,9 +41,6 @@ _LISTED_SAMPLES = 8
 
 #: Points of the curve of broken predictions.
 _CURVE_POINTS = 60
-
-#: Thresholds of the decision curve, and bins of the calibration curve.
-_THRESHOLDS, _BINS = 25, 5
 
 
 @one_blas_thread
@@ -93,7 +89,6 @@ def audit_data(report: AuditOutcome) -> dict[str, Any]:
             for name, found in report.decided.items()
         ],
         "decides": "" if report.metric is None else report.metric.decides(audits[0].classes),
-        "decisions": _decisions(report),
     }
     plain: dict[str, Any] = _plain(content)
     return plain
@@ -149,36 +144,6 @@ def _model(
 def _worst(found: WorstCase) -> dict[str, Any]:
     """The record of a worst case without κ, which the page shows elsewhere."""
     return {name: value for name, value in asdict(found).items() if name != "kappa"}
-
-
-def _decisions(report: AuditOutcome) -> dict[str, Any] | None:
-    """Decision curve, calibration curve and rates with their ranges, if people decide by a metric.
-
-    They are computed at the radius of a fit, for two classes.
-    """
-    audits, metric = list(report.audited.values()), report.metric
-    if metric is None or len(audits[0].classes) > 2:
-        return None
-    epsilon, found = own_radius(audits, report.epsilons), []
-    at = 0.5 if metric.threshold is None else metric.threshold
-    grid = np.linspace(0.02, 0.98, _THRESHOLDS)
-    for audit in (each.with_radius(epsilon) for each in audits):
-        benefits, everybody = net_benefits(audit, grid.tolist())
-        predicted, shares = calibration_bands(audit, _BINS)
-        try:
-            point = rates(audit, at)
-        except ValueError:  # one of the two labels does not occur
-            point = None
-        found.append(
-            {
-                "benefits": benefits,
-                "everybody": everybody,
-                "predicted": predicted,
-                "shares": shares,
-                "rates": point,
-            }
-        )
-    return {"epsilon": epsilon, "threshold": at, "thresholds": grid, "models": found}
 
 
 def _row(name: Any) -> Any:

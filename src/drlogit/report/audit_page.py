@@ -30,7 +30,6 @@ def audit_page(
         "groups": bool(content["groups"]),
         "two_classes": content["two_classes"],
         "confusion": any("confusion" in each for each in models),
-        "decisions": content["decisions"] is not None,
     }
     page = re.sub(
         r"\{(\w+)\}((?:(?!\{end\}).)*)\{end\}",
@@ -53,7 +52,6 @@ def audit_page(
         "norm": content["norm"],
         "spaces": "; or ".join(content["spaces"]),
         "labels": _labels(content["kappa"]),
-        "decided_at": _decided_at(content["decisions"]),
     }
     written = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return Template(page).substitute(
@@ -90,12 +88,6 @@ def _decided(content: dict[str, Any]) -> str:
         f"{of['nominal']:.4g} on these samples as they are and {of['best']:.4g} in the best case."
         for of in found
     ]
-    lines += [
-        f"{of['model']}: {gap['over']} exceeds {gap['under']} by at most {gap['value']:.4g} "
-        f"({gap['nominal']:.4g} as they are), the largest gap between two groups."
-        for of in found
-        if (gap := of["gap"]) is not None
-    ]
     columns = {"radius ε": [f"{each['epsilon']:.4g}" for each in found[0]["radii"]]}
     for of in found:
         columns[of["model"]] = [f"{each['value']:.4g}" for each in of["radii"]]
@@ -114,13 +106,6 @@ def _decided(content: dict[str, Any]) -> str:
         tables.append(_number_table(caption, columns))
     head = f'<p class="lead">{escape(content["decides"])}</p>\n' if content["decides"] else ""
     return f"{head}<ul>\n{_bullets(lines)}\n</ul>\n" + "\n".join(tables) + "\n"
-
-
-def _decided_at(found: dict[str, Any] | None) -> str:
-    """The radius and the threshold of the figures about decisions."""
-    if found is None:
-        return ""
-    return f"ε = {found['epsilon']:.4g} and a threshold of {found['threshold']:.4g}"
 
 
 def _promise(found: list[dict[str, Any]]) -> str:

@@ -25,7 +25,6 @@ from ..estimators.class_recall import ClassRecall
 from ..files.writing import write_text
 from ..problem.label_costs import can_flip, kappa_text
 from ..problem.parameters import check_epsilon
-from ..robustness.adversary import Adversary
 from ..robustness.audit_problem import BallOptions
 from ..robustness.audited_models import (
     AuditOutcome,
@@ -37,10 +36,11 @@ from ..robustness.audited_models import (
 )
 from ..robustness.extremes import Extremes
 from ..robustness.guarantees import guarantee_of
-from ..robustness.metrics import metric_of
 from ..robustness.misclassification import CONFUSED, confusion, worst_confusions
+from ..robustness.old_adversary import Adversary
+from ..robustness.old_metrics import metric_of
+from ..robustness.old_worst import with_groups, worst_case_of
 from ..robustness.subgroups import subgroups
-from ..robustness.worst_case import with_groups, worst_case_of
 from .audit_data import RECORDS, audit_data
 from .audit_page import audit_page
 from .paragraph import paragraph
@@ -187,8 +187,7 @@ def audit(
     metric, threshold : optional
         The number that you decide by, such as costs ``{(label, decision): cost}``, as in
         :func:`drlogit.worst_case`.  The report and its page then begin with it, with the groups
-        side by side; the page also has the decision curve, the calibration curve and the rates at
-        the threshold, each with its range over the ball.
+        side by side.
     groups : optional
         Report each value separately: the name of a column of X (or a list of names), an array with
         a value per sample, or a mapping of such arrays.

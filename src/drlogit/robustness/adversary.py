@@ -1,292 +1,466 @@
-"""The adversary's options on the samples of an audit, for models of two and of more classes.
+"""What an adversary can do to the rows that a model is judged on, within a ball.
 
-With scores ``s = B x + b``, one for each class, the loss of label k is ``lse(s) - s_k``, and
-turning the label y into k costs ``κ(y, k)``.  At the price λ ≥ L a sample is worth to the adversary
+The scores of two classes are 0 and ``s = β·x + b``.  Moving s by Δ costs ``|Δ| / L``, with
+``L = ‖β/c‖_*``, where the features may be any numbers; features with domains have other ways
+(:mod:`.crossings`).  Another label costs κ.  At the price λ ≥ L a row is worth to the adversary
 
-    lse(s) - s_y  +  max over k of  [ (s_y - s_k) - κ(y, k) λ ],       L = max ‖(B_j - B_k)/c‖_*,
+    loss of the row  +  max over the labels k of  [ (s_y - s_k) - κλ ]_+ ,
 
-the upper hull of K lines: its corners are the sample's breakpoints (:mod:`.breakpoints`).  A
-prediction breaks at the nearest of K - 1 boundaries, ``(s_y - s_j) / ‖(B_y - B_j)/c‖_*`` away.  To
-correct a wrong prediction, all boundaries must be crossed; the distance to the furthest is a lower
-bound.  Worst-case loss, errors, guarantees, budget shares and subgroups follow from these.
+and a decision costs the least move of the score across the threshold.  All worst cases of a mean
+follow from the hulls of these options (:mod:`.hulls`), and those of a ratio from hulls of tilted
+means (:func:`Adversary.ratio`).
 
-Two classes are the scores 0 and ``β·x + b``, and their features may have domains, which add
-breakpoints and other ways across the boundary (:mod:`.domain_moves`).  Features of several classes
-move as numbers do: worst cases are upper bounds where they have domains.
+For several classes L is the largest ``‖(B_j - B_k)/c‖_*``, and categories and bounds count as
+numbers, so that worst cases are upper bounds.
 """
 
 from __future__ import annotations
 
-import itertools
-from dataclasses import dataclass, replace
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit, logit
 
-from ..problem.label_costs import StatedKappa
-from ..problem.problem import Problem
+from ..problem.ball import Ball, ColumnBall
+from ..problem.domains import check_domains, dense_columns, domains_of
+from ..problem.label_costs import FlipCosts
+from ..problem.norms import get_norm
+from ..problem.parameters import check_cost_matrix, check_costs
+from ..problem.transport import TransportCost
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
-from .breakpoints import Breakpoints, Curve, Hulls
-from .class_regions import lengths, reach_of_classes
-from .decisions import Decisions
-from .domain_moves import DomainMoves
-from .measured_features import MeasuredFeature
-from .measured_model import MeasuredModel
+from ..rows.building import checked_rows
+from ..rows.checks import as_numbers, check_label_column, check_labels, check_weights
+from ..rows.threads import one_blas_thread
+from .crossings import Crossings
+from .hulls import Decisions, Edges, Hull
+from .metrics import Metric, resolve
+from .models import MeasuredModel, Table, measured, scores_of
+
+#: A label that flips at no cost has this one, so that rows stay as they are at ε = 0.
+_FREE = 1e-18
 
 
 @dataclass(frozen=True, eq=False)
 class Adversary:
-    """A model, samples, and the Wasserstein ball around them.
+    """A model, rows, and the ball around them; build it with :meth:`of`.
 
-    Arrays that depend on samples have a column for each sample.
+    Attributes
+    ----------
+    model : MeasuredModel
+    table : Table
+        The rows and the model in the table that the ball is stated for.
+    ball : Ball
+        In plain numbers.
+    classes : tuple
+        The labels; a positive score stands for the second of two.
+    codes : array
+        The labels of the rows, as positions among the classes.
+    scores : array
+        One score for each row, or a row of scores for each of several classes.
+    weights : array
+        They sum to one.
+    log_odds : bool
+        Whether scores are log-odds.
+    from_rows : bool
+        Whether the ball has its deviations from these rows, because those of the rows of the fit
+        are not known.
     """
 
-    problem: Problem  # rows, radius and what moves cost; labels are here
-    coefficients: FloatArray  # a row for each class, the intercept last; of two the first is zero
+    model: MeasuredModel
+    table: Table
+    ball: Ball
     classes: tuple[Any, ...]
-    codes: IndexArray  # labels, as positions among the classes
-    others: IndexArray  # the labels that are not the sample's own, a row for each
-    scores: FloatArray  # a row for each class
-    label_costs: FloatArray  # of the others
-    kappa: StatedKappa  # the same in a user's terms
-    measured: MeasuredModel  # where distance is measured, with costs and bounds of all columns
-    as_given: bool = True  # whether features with domains move as they can
+    codes: IndexArray
+    scores: FloatArray
+    weights: FloatArray
+    log_odds: bool = True
+    from_rows: bool = False
+    _kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
-    def with_radius(self, epsilon: float) -> Adversary:
-        """The same problem with another radius."""
-        return replace(self, problem=self.problem.with_radius(epsilon))
+    @classmethod
+    @one_blas_thread
+    def of(
+        cls,
+        model: Any,
+        X: Any,
+        y: ArrayLike,
+        ball: Ball | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Adversary:
+        """Read the model, check the rows and resolve the ball; ``ValueError`` says what is wrong.
 
-    def with_labels_right(self) -> Adversary:
-        """The same problem with certain labels."""
-        never = np.broadcast_to(np.inf, self.label_costs.shape)
-        return replace(self, label_costs=never, kappa=np.inf)
+        Without a ball it is that of the fit.
+        """
+        found = measured(model)
+        given = None if sample_weight is None else as_numbers(sample_weight, "sample_weight")
+        weights = check_weights(sample_weight, np.shape(X)[0])
+        if ball is None and found.ball is None:
+            raise ValueError(
+                f"{found.name or 'a plain model'} was not fitted with a ball, so one is needed, "
+                "for example ball=drlogit.Ball.tolerating(labels=0.05)"
+            )
+        if ball is not None and not isinstance(ball, Ball):
+            raise ValueError(f"ball must be a drlogit.Ball, got {ball!r:.60}")
+        own = found.ball is not None and (ball is None or ball.features is found.ball.features)
+        table = found.own_table(X) if own else found.raw_table(X, y, given)
+        ball = found.ball if ball is None else ball
+        assert ball is not None
+        log_odds = found.check_scores(X, table)
+        codes, classes = _codes(found, y, table.matrix.shape[0])
+        return cls(
+            found,
+            table,
+            ball.resolved(table.features),
+            classes,
+            codes,
+            scores_of(table.matrix, table.coef, table.intercept),
+            weights,
+            log_odds,
+            from_rows=table.from_rows and not ball.is_resolved,
+        )
 
-    def holding(self, columns: IndexArray) -> Adversary:
-        """The same problem with some features immovable."""
-        cost = self.problem.cost
-        costs = cost.costs.copy()
-        costs[columns] = np.inf
-        domains = None if cost.domains is None else cost.domains.without(columns)
-        held = replace(cost, costs=costs, domains=domains)
-        return replace(self, problem=replace(self.problem, cost=held))
+    def with_ball(self, ball: Ball) -> Adversary:
+        """The same rows with another ball for the same table."""
+        return replace(self, ball=ball.resolved(self.table.features))
 
-    # --- labels and scores ------------------------------------------------------------------
+    # --- the ball, for the columns of the matrix ---------------------------------------------
+
+    @property
+    def several(self) -> bool:
+        """Whether there are more than two classes."""
+        return self.scores.ndim == 2
 
     @cached_property
-    def gaps(self) -> FloatArray:
-        """``s_y - s_k``: the lead of the sample's own label over each other label."""
-        own = np.take_along_axis(self.scores, self.codes[None], axis=0)
-        return np.asarray(own - np.take_along_axis(self.scores, self.others, axis=0))
+    def flips(self) -> FloatArray:
+        """The cost of another label for each row."""
+        kappa = self.ball.kappa
+        if isinstance(kappa, str):
+            raise ValueError(
+                "kappa differs between the rows of this fit: pass those of these rows as "
+                "ball=model.ball_.replace(kappa=values)"
+            )
+        if isinstance(kappa, Mapping):
+            missing = [label for label in self.classes if label not in kappa]
+            if missing or len(kappa) != len(self.classes):
+                raise ValueError(
+                    f"kappa must have a cost for each of the labels {list(self.classes)!r:.80}, "
+                    f"got them for {list(kappa)!r:.80}"
+                )
+            kappa = np.array([kappa[label] for label in self.classes], dtype=np.float64)[self.codes]
+        costs = as_numbers(kappa, "kappa")
+        if costs.shape not in ((), self.codes.shape) or not (costs >= 0.0).all():
+            raise ValueError(
+                f"kappa must be {self.codes.size} numbers >= 0 (0: unknown label, inf: certain "
+                f"label), got shape {costs.shape}"
+            )
+        return np.broadcast_to(np.maximum(costs, _FREE), self.codes.shape)
 
     @cached_property
-    def u(self) -> FloatArray:
-        """Margins: negative for samples predicted wrong."""
-        return np.asarray(self.gaps.min(axis=0))
+    def plain(self) -> ColumnBall:
+        """The ball for the columns of the matrix."""
+        return self.ball.on(self.table.features)
 
     @cached_property
-    def losses(self) -> FloatArray:
-        """Log-losses of the samples as they are."""
-        top = np.maximum(-self.u, 0.0)
-        return np.asarray(top + np.log(np.exp(-top) + np.exp(-self.gaps - top).sum(axis=0)))
+    def has_domains(self) -> bool:
+        """Whether categories or bounds restrict the moves."""
+        ends = np.isfinite(self.plain.lower) | np.isfinite(self.plain.upper)
+        return bool(self.plain.groups or ends.any())
 
     @cached_property
-    def predicted(self) -> IndexArray:
-        """Predictions as positions among the classes; the first class on a boundary."""
-        return np.asarray(self.scores.argmax(axis=0))
+    def cost(self) -> TransportCost:
+        """What moves cost; the last entry is that of the intercept."""
+        plain, matrix = self.plain, self.table.matrix
+        n = matrix.shape[1]
+        declared = check_domains(plain.groups, (plain.lower, plain.upper), n)
+        # In a fit "none of these columns" is a category if it occurred there.
+        of_fit = self.model.ball is not None and self.ball.features is self.model.ball.features
+        declared = declared._replace(rows_add_none=not of_fit, rows_within=False)
+        bounded = np.isfinite(declared.lower) | np.isfinite(declared.upper)
+        norm = get_norm(plain.norm)
+        together = check_cost_matrix(plain.costs, n, norm.name, self.has_domains or self.several)
+        costs = np.ones(n) if together is not None else check_costs(plain.costs, n)
+        domains = None
+        if self.has_domains:
+            ones = np.ones(matrix.shape[0])
+            rows = checked_rows(matrix, ones, self.weights, intercept=True, n_jobs=1)
+            domains, costs = domains_of(declared, costs, rows)
+            self._warn_beyond(np.flatnonzero(bounded), declared.lower, declared.upper)
+        if domains is not None:
+            half = np.append(np.full(domains.group_of.size, 0.5), np.ones(domains.bounded.size))
+            # A change of category counts as a move of two columns where it counts as a number.
+            costs[domains.columns] = half * domains.column_costs if self.several else np.inf
+        costs = np.append(costs, np.inf)
+        domains = None if self.several else domains
+        return TransportCost(norm, costs, FlipCosts(np.inf), domains, together)
+
+    def _warn_beyond(self, columns: IndexArray, lower: FloatArray, upper: FloatArray) -> None:
+        """Warn of rows beyond the bounds, which keep their place or move back."""
+        part = dense_columns(self.table.matrix, columns)
+        outside = ((part < lower[columns]) | (part > upper[columns])).any(axis=1)
+        if outside.any():
+            warnings.warn(
+                f"{np.count_nonzero(outside)} rows lie beyond the bounds of the ball: they keep "
+                "their place or move back, and no other row moves there",
+                UserWarning,
+                stacklevel=5,
+            )
 
     @cached_property
-    def wrong(self) -> BoolArray:
-        """Whether each sample is predicted wrong."""
-        return np.asarray(self.predicted != self.codes)
-
-    @cached_property
-    def signs(self) -> FloatArray:
-        """Labels of two classes as ±1."""
-        return np.where(self.codes > 0, 1.0, -1.0)
-
-    @cached_property
-    def flip_costs(self) -> FloatArray:
-        """The least cost of another label for each sample."""
-        return np.asarray(self.label_costs.min(axis=0))
-
-    # --- moves ------------------------------------------------------------------------------
+    def coefficients(self) -> FloatArray:
+        """One row for each class, the intercept last; of two classes the first is zero."""
+        coef, intercept = np.atleast_2d(self.table.coef), np.atleast_1d(self.table.intercept)
+        found = np.column_stack([coef, intercept])
+        return found if self.several else np.vstack([np.zeros_like(found), found])
 
     @cached_property
     def pair_norms(self) -> FloatArray:
-        """``‖(B_j - B_k)/c‖_*`` of all pairs."""
-        b, norm = self.coefficients, self.problem.cost.dual_norm
+        """``‖(B_j - B_k)/c‖_*`` of all pairs of classes."""
+        b, norm = self.coefficients, self.cost.dual_norm
         return np.array([[norm(one - other) for other in b] for one in b])
 
     @cached_property
     def steepest(self) -> tuple[int, int]:
-        """The two labels whose scores a move separates most, and of which a sample can have one."""
-        size, can = len(self.classes), self.weights * np.isfinite(self.label_costs)
-        had = np.bincount(self.codes, self.weights, minlength=size) > 0.0
-        had |= np.bincount(self.others.ravel(), can.ravel(), minlength=size) > 0.0
+        """The two labels whose scores a move separates most, and of which a row can have one."""
+        heavy = self.weights > 0.0
+        had = np.bincount(self.codes, self.weights, minlength=len(self.classes)) > 0.0
+        had |= bool((np.isfinite(self.flips) & heavy).any())
         norms = np.where(had | had[:, None], self.pair_norms, -1.0)
-        pairs = np.tril_indices(size, -1)
+        pairs = np.tril_indices(len(self.classes), -1)
         best = int(norms[pairs].argmax())
         return int(pairs[0][best]), int(pairs[1][best])
 
     @property
-    def _steepest_pair(self) -> FloatArray:
-        one, other = self.steepest
-        return np.asarray(self.coefficients[one] - self.coefficients[other])
-
-    @cached_property
-    def sensitivity(self) -> float:
+    def slope(self) -> float:
         """``L``: the gain of unbounded moves per unit of transport."""
         return float(self.pair_norms[self.steepest])
 
     @cached_property
     def direction(self) -> FloatArray:
         """The move of cost 1 that raises the first of the two steepest scores most."""
-        return self.problem.cost.steepest_move(self._steepest_pair)[:-1]
+        one, other = self.steepest
+        return self.cost.steepest_move(self.coefficients[one] - self.coefficients[other])[:-1]
 
     @cached_property
-    def move_shares(self) -> FloatArray:
-        """The share of each column in the gain of an unbounded move."""
-        return np.asarray(self._steepest_pair[:-1] * self.direction / self.sensitivity)
-
-    @cached_property
-    def domain_moves(self) -> DomainMoves | None:
+    def crossings(self) -> Crossings | None:
         """Moves of features with domains; None if there are no such features."""
-        rows, domains = self.problem.rows, self.problem.domains
+        domains = self.cost.domains
         if domains is None:
             return None
-        return DomainMoves(rows, domains, self.coefficients[1], self.sensitivity)
+        return Crossings(self.table.matrix, domains, self.coefficients[1], self.slope)
 
-    def decisions(self, cuts: tuple[float, ...] | None = None, attained: bool = False) -> Decisions:
-        """Decisions for the largest score or, with two classes, by the range that a score is in.
+    # --- metrics ----------------------------------------------------------------------------
 
-        Decision d is for scores between the cuts d - 1 and d.  Costs are the least possible ones or
-        slightly below; with ``attained``, they are costs of moves that were found.
+    def metric(self, name: Any, threshold: float = 0.5, pos_label: Any = None) -> Metric:
+        """The metric for the classes of this model.
+
+        A ``FixedThresholdClassifier`` has a cut-off of its own, which takes the place of 0.5.
         """
-        if len(self.classes) > 2:
-            decided, b, cost = self.predicted, self.coefficients, self.problem.cost
-            reach = reach_of_classes(self.scores, b, self.pair_norms, cost)
+        own = self.model
+        if own.threshold is not None and threshold == 0.5:
+            positive = self.classes[1] if own.pos_label is None else own.pos_label
+            pos_label = positive if pos_label is None else pos_label
+            threshold = own.threshold if pos_label == positive else 1.0 - own.threshold
+        found = resolve(name, self.classes, threshold, pos_label)
+        if found.name == "log_loss" and not self.log_odds:
+            raise ValueError(
+                f"metric 'log_loss' needs scores that are log-odds, and those of {own.name} are "
+                "not: ask for a metric of decisions, such as 'error'"
+            )
+        return found
+
+    def values(self, metric: Metric) -> tuple[FloatArray, FloatArray]:
+        """The metric of each row as it is, and 1; of a ratio, numerator and denominator."""
+        ones = np.ones(self.codes.size)
+        if metric.table is None:
+            return self.hull(metric, 1.0).start, ones
+        option = self.decisions(metric).option
+        below = ones if metric.below is None else metric.below.ravel()[option]
+        return metric.table.ravel()[option], below
+
+    @one_blas_thread
+    def hull(self, metric: Metric, sign: float | None = None, theta: float = 0.0) -> Hull:
+        """The largest mean of ``sign`` times the metric (by default in the worst direction).
+
+        Of a ratio ``E[a] / E[b]`` it is the mean of ``a - θ b``.  The value at a radius is
+        ``sign * hull.at(epsilon)``; that of the least log-loss is a lower bound.
+        """
+        sign = metric.sign if sign is None else sign
+        if metric.table is not None:
+            return self.decisions(metric).hull(sign * metric.mean(theta))
+        return self._loss_hull(sign) if metric.name == "log_loss" else self._error_hull(sign)
+
+    def nominal(self, metric: Metric, weights: FloatArray | None = None) -> float:
+        """The metric of the rows as they are; NaN for a ratio that is not defined there."""
+        weights = self.weights if weights is None else weights
+        above, below = (float(weights @ each) for each in self.values(metric))
+        return above / below if below > 0.0 else math.nan
+
+    @one_blas_thread
+    def value(
+        self,
+        metric: Metric,
+        epsilon: float,
+        sign: float | None = None,
+        weights: FloatArray | None = None,
+    ) -> float:
+        """The worst value, or the largest (sign 1) or least (-1), in a ball of this radius."""
+        sign = metric.sign if sign is None else sign
+        weights = self.weights if weights is None else weights
+        if metric.below is not None:
+            return self.decisions(metric).weighted(weights).ratio(metric, sign, epsilon)[0]
+        return sign * self.hull(metric, sign).weighted(weights).at(epsilon)
+
+    @one_blas_thread
+    def radius_of(self, metric: Metric, limit: float, weights: FloatArray | None = None) -> float:
+        """The least radius at which the worst value reaches a limit; inf if none does."""
+        sign, weights = metric.sign, self.weights if weights is None else weights
+        if sign * (self.nominal(metric, weights) - limit) >= 0.0:
+            return 0.0
+        if metric.below is not None:
+            return self.decisions(metric).weighted(weights).radius_of_ratio(metric, sign, limit)
+        return self.hull(metric).weighted(weights).radius_of(sign * limit)
+
+    def is_exact(self, metric: Metric) -> bool:
+        """Whether distributions in the ball come arbitrarily close to the worst value."""
+        if self.several:
+            return metric.name == "log_loss" and not self.has_domains
+        return metric.name == "log_loss" or self.crossings is None or self.crossings.exact
+
+    @cached_property
+    def losses(self) -> FloatArray:
+        """The log-losses of the rows."""
+        if not self.several:
+            return np.asarray(np.logaddexp(0.0, -self.leads))
+        own = np.take_along_axis(self.scores, self.codes[:, None], axis=1)[:, 0]
+        return np.asarray(np.logaddexp.reduce(self.scores, axis=1) - own)
+
+    @cached_property
+    def leads(self) -> FloatArray:
+        """The lead of the own label's score over the least of the others: what a flip gains."""
+        if not self.several:
+            return np.where(self.codes > 0, self.scores, -self.scores)
+        own = np.take_along_axis(self.scores, self.codes[:, None], axis=1)[:, 0]
+        return np.asarray(own - self.scores.min(axis=1))
+
+    def decisions(self, metric: Metric, margin: float = 0.0) -> Decisions:
+        """Labels and decisions at the threshold of a metric.
+
+        With a margin, rows that change their decision end that far beyond the threshold.
+        """
+        key = (metric.positive, metric.threshold, margin)
+        if self._kept.get("key") != key:
+            self._kept.update(key=key, decisions=self._decisions(metric, margin))
+        found: Decisions = self._kept["decisions"]
+        return found
+
+    def _decisions(self, metric: Metric, margin: float) -> Decisions:
+        decided, gap, down = self.gaps(metric)
+        label = self.codes == metric.positive
+        if self.crossings is None:
+            reach = lengths(gap + margin, self.slope)
         else:
-            ends = np.concatenate([[-np.inf], cuts or (0.0,), [np.inf]])
-            decided = np.searchsorted(ends[1:-1], self.scores[1])
-            pairs = itertools.pairwise(ends.tolist())
-            reach = np.array([self._reach(low, high, attained) for low, high in pairs])
-        labels = np.zeros_like(self.scores)
-        np.put_along_axis(labels, self.others, self.label_costs, axis=0)
-        return Decisions(self.codes, decided, labels, reach, self.weights)
+            every, beyond = np.arange(gap.size), decided & (margin == 0.0)
+            found = self.crossings.cheapest(every, gap + margin, down, beyond)
+            reach = found.cost if margin else found.least
+        return Decisions(label, decided, reach, self.flips, self.weights)
 
-    def _reach(self, low: float, high: float, attained: bool) -> FloatArray:
-        """The cost of moving the score of two classes between two ends."""
-        score = self.scores[1]
-        gap = np.maximum(np.maximum(low - score, score - high), 0.0)
-        if self.domain_moves is not None:
-            sides = np.where(score > high, 1.0, -1.0)
-            return self.domain_moves.crossing_costs(gap, sides, attained)
-        return lengths(gap, self.sensitivity)
+    def gaps(self, metric: Metric) -> tuple[BoolArray, FloatArray, BoolArray]:
+        """Whether rows are decided positive, how far scores are from the threshold, and above.
 
-    @cached_property
-    def predictions(self) -> Decisions:
-        """The decisions of the model itself."""
-        return self.decisions()
+        "Above" means that the score has to fall to change the decision.
+        """
+        assert metric.threshold is not None
+        turned = 1.0 if metric.positive else -1.0
+        score, cut = turned * self.scores, float(logit(metric.threshold))
+        # The model compares probabilities, which rounding may put on the other side.
+        decided = (expit(score) >= metric.threshold) & (metric.threshold < 1.0)
+        gap = np.maximum(np.where(decided, score - cut, cut - score), 0.0)
+        return decided, gap, decided == (turned > 0.0)
 
-    @cached_property
-    def costs_to_break(self) -> FloatArray:
-        """Least cost of moves across the boundary, or slightly less; 0 if predicted wrong."""
-        reach = self.predictions.reach.copy()
-        np.put_along_axis(reach, self.codes[None], np.inf, axis=0)
-        return np.where(self.u > 0.0, reach.min(axis=0), 0.0)
-
-    @cached_property
-    def error_hulls(self) -> Hulls:
-        """The hulls of the errors."""
-        return self.predictions.hulls(1.0 - np.eye(len(self.classes)))
-
-    @property
-    def errors(self) -> Breakpoints:
-        """The breakpoints of the errors, in the order in which the adversary makes them."""
-        return self.error_hulls.edges
+    def _loss_hull(self, sign: float) -> Hull:
+        """The largest log-loss, or an upper bound of minus the log-loss."""
+        every, options = np.arange(self.codes.size), np.zeros(self.codes.size, dtype=np.intp)
+        slope = self.slope
+        if sign > 0.0 and self.crossings is not None:
+            signs = np.where(self.codes > 0, 1.0, -1.0)
+            edges = self.crossings.loss_edges(self.scores, signs, self.flips)
+            return Hull(self.losses, options, edges, self.weights, slope)
+        gain = self.leads if sign > 0.0 else self._best_flips
+        if sign < 0.0:
+            slope = self._any_slope
+        with np.errstate(over="ignore"):
+            rate = gain / self.flips
+        some = np.flatnonzero((rate > slope) & (self.weights > 0.0))
+        flipped = np.full(some.size, -1, dtype=np.intp)
+        edges = Edges(every[some], rate[some], self.flips[some], gain[some], flipped)
+        start = self.losses if sign > 0.0 else -self.losses
+        return Hull(start, options, edges, self.weights, slope, math.inf if sign > 0.0 else 0.0)
 
     @property
-    def exact_crossings(self) -> bool:
-        """Whether the costs to break are exact and not slightly below the least cost."""
-        return self.as_given and (self.domain_moves is None or self.domain_moves.exact_crossings)
-
-    # --- breakpoints ------------------------------------------------------------------------
-
-    @cached_property
-    def breakpoints(self) -> Breakpoints:
-        """The breakpoints of the log-loss of all samples, at most K - 1 for each."""
-        if self.domain_moves is not None:
-            return self.domain_moves.breakpoints(self.scores[1], self.signs, self.flip_costs)
-        return self._label_hulls(self.gaps)
-
-    def _label_hulls(self, gaps: FloatArray) -> Breakpoints:
-        """The hull edges of labels with these gains, down to the rate of unbounded moves."""
-        costs = self.label_costs
-        with np.errstate(invalid="ignore"):  # 0·∞, which is no corner
-            worth = ((gaps > 0.0) & (gaps >= self.sensitivity * costs)).any(axis=0)
-        some = np.flatnonzero(worth & (self.weights > 0.0))
-        found = Breakpoints.of_hulls(
-            costs[:, some], gaps[:, some], some, 1 + np.arange(len(costs)), self.sensitivity
-        )
-        # Pieces go by the label that they have: -1 - k for the label k.
-        before, after = (
-            np.where(piece > 0, -1 - self.others[piece - 1, found.sample], 0)
-            for piece in (found.before, found.after)
-        )
-        return Breakpoints.joined([found._replace(before=before, after=after)])
-
-    def label_of(self, sample: IndexArray, piece: IndexArray) -> IndexArray:
-        """The labels of pieces, as positions among the classes."""
-        own = self.codes[sample]
-        other = -1 - piece if self.domain_moves is None else 1 - own
-        return np.where(piece < 0, other, own)
-
-    def costs_of_labels(self, sample: IndexArray, label: IndexArray) -> FloatArray:
-        """The cost of giving samples these labels."""
-        own, last = self.codes[sample], len(self.others) - 1
-        paid = self.label_costs[np.minimum(label - (label > own), last), sample]
-        return np.where(label == own, 0.0, paid)
-
-    def paid_for_labels(self, found: Breakpoints) -> FloatArray:
-        """The part of the cost of each breakpoint that pays for a label."""
-        if self.domain_moves is None:
-            return found.cost
-        flipped = found.flipped()
-        return flipped * np.where(flipped != 0.0, self.flip_costs[found.sample], 0.0)
-
-    # --- what follows -----------------------------------------------------------------------
+    def _best_flips(self) -> FloatArray:
+        """What the best other label takes off the loss."""
+        if not self.several:
+            return -self.leads
+        own = np.take_along_axis(self.scores, self.codes[:, None], axis=1)[:, 0]
+        return np.asarray(self.scores.max(axis=1) - own)
 
     @property
-    def features(self) -> tuple[MeasuredFeature, ...]:
-        """The features of the table that the columns belong to."""
-        return self.measured.features
+    def _any_slope(self) -> float:
+        """A bound on the gain of all moves per unit of cost, those within domains included."""
+        if self.crossings is None:
+            return float(self.pair_norms.max())
+        domains, b = self.crossings.domains, self.coefficients[1]
+        low, high = domains.ranges(b)
+        steps = [(high - low) / domains.group_costs,
+                 np.abs(b[domains.bounded]) / domains.bounded_costs]  # fmt: skip
+        return float(max(self.slope, *(step.max(initial=0.0) for step in steps)))
 
-    @cached_property
-    def weights(self) -> FloatArray:
-        return np.asarray(self.problem.rows.weights())
+    def _error_hull(self, sign: float) -> Hull:
+        """The largest error of several classes, or an upper bound of minus the least."""
+        every = np.arange(self.codes.size)
+        own = self.scores[every, self.codes]
+        wrong = self.scores.argmax(axis=1) != self.codes
+        apart = own[:, None] - self.scores
+        norms = self.pair_norms[self.codes]
+        if sign > 0.0:
+            far = np.where(every[:, None] >= 0, lengths(apart, norms), 0.0)
+            far[every, self.codes] = np.inf
+            reach, some = far.min(axis=1), ~wrong
+        else:
+            reach, some = lengths(-apart, norms).max(axis=1), wrong
+        cost = np.minimum(reach, self.flips)
+        some = np.flatnonzero(some & (self.weights > 0.0) & np.isfinite(cost))
+        with np.errstate(divide="ignore"):
+            rate = 1.0 / cost[some]
+        ones, option = np.ones(some.size), np.ones(some.size, dtype=np.intp)
+        edges = Edges(some, rate, cost[some], ones, option)
+        start, most = (wrong * 1.0, 1.0) if sign > 0.0 else (-1.0 * wrong, 0.0)
+        return Hull(start, np.zeros_like(every), edges, self.weights, most=most)
 
-    def observed(self, index: IndexArray) -> list[Any]:
-        """The labels of samples, as given."""
-        return list(np.asarray(self.classes)[self.codes[index]].tolist())
 
-    def flip_limits(self, radii: FloatArray) -> FloatArray:
-        """The largest share of labels that each radius can flip: the cheapest ones."""
-        flips, every, one = self.flip_costs[None], np.arange(self.codes.size), np.arange(1, 2)
-        found = Breakpoints.joined([Breakpoints.of_hulls(flips, np.ones_like(flips), every, one)])
-        shares = found.curve(self.weights, found.gain).at(radii)
-        return np.where(shares > 1.0 - 1e-12, 1.0, shares)
+def lengths(gaps: FloatArray, rate: Any) -> FloatArray:
+    """The cost of closing gaps between scores at a rate per unit of transport."""
+    gaps = np.maximum(gaps, 0.0)
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        return np.where(rate > 0.0, gaps / rate, np.inf)
 
-    @property
-    def loss_hulls(self) -> Hulls:
-        """The hulls of the log-losses."""
-        return Hulls(self.losses, self.breakpoints, self.sensitivity)
 
-    @property
-    def least_loss_hulls(self) -> Hulls:
-        """Upper bounds of minus the log-losses: a move gains at most ``L`` per unit of cost."""
-        return Hulls(-self.losses, self._label_hulls(-self.gaps), self.sensitivity)
-
-    def loss_curve(self, weights: FloatArray | None = None) -> Curve:
-        """The worst-case log-loss at every radius; ``weights`` are others that sum to one."""
-        return self.loss_hulls.curve(self.weights if weights is None else weights)
+def _codes(model: MeasuredModel, y: Any, n_samples: int) -> tuple[IndexArray, tuple[Any, ...]]:
+    """Labels as positions among the classes of the model, or else of the data."""
+    labels = check_label_column(y, n_samples)
+    if model.classes is None and not model.several:
+        check_labels(y, n_samples)  # two kinds, or it says so
+    known = np.unique(labels) if model.classes is None else np.asarray(model.classes)
+    matches = np.column_stack([np.asarray(labels == label, dtype=bool) for label in known])
+    unknown = ~matches.any(axis=1)
+    if unknown.any():
+        names = " or ".join(repr(label) for label in known.tolist()[:8])
+        found = labels[unknown][:1].tolist()[0]
+        raise ValueError(f"y must hold labels of the model, {names}, got {found!r}")
+    return matches.argmax(axis=1), tuple(known.tolist())

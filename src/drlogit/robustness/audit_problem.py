@@ -42,7 +42,6 @@ from ..rows.blocks import Block
 from ..rows.building import checked_rows
 from ..rows.checks import as_numbers, check_features, check_weights
 from ..rows.threads import one_blas_thread
-from .adversary import Adversary
 from .linear_model import codes_of
 from .measured_features import MeasuredFeature, costs_by_feature
 from .measured_model import (
@@ -52,6 +51,7 @@ from .measured_model import (
     with_the,
     words_of,
 )
+from .old_adversary import Adversary
 
 
 class BallOptions(TypedDict, total=False):

@@ -12,14 +12,14 @@ import numpy as np
 from ..problem.label_costs import StatedKappa
 from ..rows.arrays import FloatArray, IndexArray
 from ..rows.threads import one_blas_thread
-from .adversary import Adversary
 from .audit_problem import audit_problem
 from .measured_model import own_fit
-from .metrics import Metric
 from .misclassification import best_error, worst_error
+from .old_adversary import Adversary
+from .old_metrics import Metric
+from .old_worst import WorstCase
 from .promises import Guarantee
 from .subgroups import Subgroup
-from .worst_case import WorstCase
 
 #: Radii of an audit that names none, as shares of κ or of the mean distance to the boundary.
 _SHARES = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)

@@ -18,8 +18,8 @@ import scipy.sparse as sp
 
 from ..estimators.tolerances import Priced, allowed_by
 from ..rows.arrays import FloatArray, IndexArray
-from .adversary import Adversary
 from .domain_moves import DomainMoves
+from .old_adversary import Adversary
 
 
 def budget(audit: Adversary, radii: FloatArray, n_named: int) -> dict[str, Any]:

@@ -14,8 +14,8 @@ import scipy.sparse as sp
 from scipy.special import expit
 
 from ..rows.arrays import FloatArray, IndexArray
-from .adversary import Adversary
 from .measured_features import MeasuredFeature
+from .old_adversary import Adversary
 
 #: Features of a change that are named; a move of all features together names the largest parts.
 _NAMED = 4

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .adversary import Adversary
 from .audit_problem import BallOptions, audit_problem
 from .measured_model import fitted_ball
-from .metrics import metric_of
+from .old_adversary import Adversary
+from .old_metrics import metric_of
 from .promises import Guarantee, MetricPromise, loss_and_error, promise_of
 from .subgroups import subgroups
 from .unseen_rows import UnseenRows

@@ -1,137 +1,157 @@
-"""Metrics of a model, as functions of score and label.
+"""Metrics of a classifier as functions of the label and the decision.
 
-A metric of *decisions* is the mean of a table with a value for each label and decision, or the
-ratio of two such means: precision is ``E[true positive] / E[decided positive]``.  The other metrics
-are smooth functions of the score: log-loss, Brier score, and calibration in the large (mean
-probability minus share of positives).
+The log-loss depends on the score.  Every other metric of two classes is the mean of a table with a
+value for each label and decision, such as the error or a cost, or the ratio of two such means:
+precision is ``E[true positive] / E[decided positive]``.  In tables, 0 is the negative and 1 the
+positive class.  A row is decided positive if its probability is at least the threshold.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
-from scipy.special import logit
 
 from ..rows.arrays import FloatArray
 from ..rows.checks import as_numbers
-from .adversary import Adversary
 
-#: Numerator and denominator, by label and decision; 1 is the positive class.
-_RATIOS = {
-    "tpr": ([[0, 0], [0, 1]], [[0, 0], [1, 1]]),
+#: Numerator and denominator, by label and decision.
+_RATIOS: Final = {
+    "recall": ([[0, 0], [0, 1]], [[0, 0], [1, 1]]),
     "fpr": ([[0, 1], [0, 0]], [[1, 1], [0, 0]]),
     "precision": ([[0, 0], [0, 1]], [[0, 1], [0, 1]]),
     "npv": ([[1, 0], [0, 0]], [[1, 0], [1, 0]]),
 }
-
 #: Metrics whose larger values are better.
-_BENEFITS = ("tpr", "precision", "npv", "net_benefit")
-
-SMOOTH = ("log_loss", "brier", "calibration")
-NAMES = (*SMOOTH, "error", *_RATIOS, "net_benefit")
+_BENEFITS: Final = ("recall", "precision", "npv", "net_benefit")
+NAMES: Final = ("log_loss", "error", *_RATIOS, "net_benefit")
 
 
 @dataclass(frozen=True, eq=False)
 class Metric:
-    """A metric of a model with known classes."""
+    """A metric of a model with known classes.
+
+    Attributes
+    ----------
+    name : str
+        One of :data:`NAMES`, or ``"cost"``.
+    classes : tuple
+        The labels of the model.
+    positive : int
+        The position of the positive class in ``classes``; 1 for several classes, where it has no
+        meaning.
+    threshold : float or None
+        The probability of the positive class from which on it is decided; None for the log-loss and
+        for several classes.
+    table, below : array of shape (2, 2) or None
+        The values by label and decision; of a ratio the numerator and the denominator.  None for
+        the log-loss and for several classes.
+    """
 
     name: str
-    table: FloatArray | None = None  # by label and decision; None for smooth functions
-    below: FloatArray | None = None  # the denominator, if it is a ratio
-    cuts: tuple[float, ...] | None = None  # scores between which decisions lie; None: by class
-    threshold: float | None = None  # the probability from which on the second class is decided
+    classes: tuple[Any, ...]
+    positive: int = 1
+    threshold: float | None = None
+    table: FloatArray | None = None
+    below: FloatArray | None = None
 
     @property
-    def worst_sign(self) -> float:
-        """1 if the worst case is the largest value, -1 if it is the smallest."""
+    def sign(self) -> float:
+        """1 if the worst case is the largest value, -1 if it is the least."""
         return -1.0 if self.name in _BENEFITS else 1.0
 
-    def less(self, theta: float) -> FloatArray:
-        """The table of a mean, or ``a - θ b`` of a ratio ``E[a] / E[b]``."""
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The least and the largest value that the metric can have."""
+        if self.below is not None or self.table is None:
+            return 0.0, np.inf if self.name == "log_loss" else 1.0
+        return float(self.table.min()), float(self.table.max())
+
+    def mean(self, theta: float = 0.0) -> FloatArray:
+        """The table of a mean; of a ratio ``E[a] / E[b]`` that of ``a - θ b``."""
         assert self.table is not None
         return self.table if self.below is None else self.table - theta * self.below
 
-    def decides(self, classes: tuple[Any, ...]) -> str:
-        """How decisions are made and what they cost, in sentences."""
-        names = [str(label) for label in classes]
-        if self.table is None:
-            return ""
-        if self.threshold is None:
-            said = "The model predicts the most probable class."
-        elif self.threshold in (0.0, 1.0):
-            said = f"Always predict {names[int(self.threshold == 0.0)]}."
-        else:
-            said = f"Predict {names[1]} if its probability is at least {self.threshold:.4g}."
-        if self.name != "cost":
-            return said
-        prices = [
-            f"a sample of class {label} predicted as {names[d]} costs {cost:g}"
-            for label, row in zip(names, self.table.tolist(), strict=True)
-            for d, cost in enumerate(row)
-            if cost != 0.0
-        ]
-        return f"{said} Costs: {', '.join(prices[:12])}{', …' if prices[12:] else ''}."
-
     def __str__(self) -> str:
-        at = "" if self.threshold is None else f" at threshold {self.threshold:.4g}"
-        return f"{self.name}{at}"
+        if self.threshold is None:
+            return self.name
+        positive = self.classes[self.positive]
+        return f"{self.name} (positive: {positive!r:.40}, threshold {self.threshold:.4g})"
 
 
-def metric_of(audit: Adversary, metric: Any, threshold: Any = 0.5) -> Metric:
-    """The metric that a user asks for; ``ValueError`` if there is none such."""
-    several = len(audit.classes) > 2
-    if isinstance(metric, Metric):
-        return metric
-    known = isinstance(metric, str) and metric in NAMES
-    if not known and not (isinstance(metric, Mapping) and metric):
-        names = ", ".join(map(repr, NAMES))
+def resolve(
+    metric: Any, classes: Sequence[Any], threshold: float = 0.5, pos_label: Any = None
+) -> Metric:
+    """The metric that a user asks for; ``ValueError`` if there is none such.
+
+    ``metric`` is one of :data:`NAMES` or costs ``{(label, decision): cost}``.
+    """
+    known, several = tuple(classes), len(classes) > 2
+    is_cost = isinstance(metric, Mapping) and bool(metric)
+    if not is_cost and not (isinstance(metric, str) and metric in NAMES):
         raise ValueError(
-            f"metric must be one of {names}, or costs {{(label, decision): cost}}, got "
-            f"{metric!r:.60}"
+            f"metric must be one of {', '.join(map(repr, NAMES))}, or costs "
+            f"{{(label, decision): cost}}, got {metric!r:.60}"
         )
-    if several and known and metric not in ("log_loss", "error"):
-        raise ValueError(
-            f"{metric!r} is for two classes, and this model has {len(audit.classes)}: ask about "
-            "one class against the rest, or give costs"
-        )
-    if metric in SMOOTH:
-        return Metric(metric)
-    if several and threshold != 0.5:
-        raise ValueError(
-            f"threshold is for two classes, and this model has {len(audit.classes)}: it decides "
-            "for the most probable class. Decisions by least expected cost have no exact worst case"
-        )
-    if not several and not (isinstance(threshold, int | float) and 0.0 <= threshold <= 1.0):
-        raise ValueError(f"threshold must be a probability from 0 to 1, got {threshold!r:.60}")
-    at = None if several else float(threshold)
-    cuts = None if at is None else (float(logit(at)),)
-    if isinstance(metric, Mapping):
-        return Metric("cost", _table(metric, audit.classes), None, cuts, at)
+    if several:
+        if metric not in ("log_loss", "error"):
+            raise ValueError(
+                f"metric must be 'log_loss' or 'error' for a model of {len(known)} classes, got "
+                f"{metric!r:.60}"
+            )
+        if pos_label is not None or threshold != 0.5:
+            raise ValueError(
+                "threshold and pos_label are for two classes; a model of several classes decides "
+                "for the most probable one"
+            )
+        return Metric(metric, known)
+    positive = _positive(known, pos_label)
+    if metric == "log_loss":
+        return Metric(metric, known, positive)
+    at = _threshold(threshold)
+    if is_cost:
+        return Metric("cost", known, positive, at, _costs(metric, known, positive))
     if metric in _RATIOS:
         above, below = np.array(_RATIOS[metric], dtype=np.float64)
-        return Metric(metric, above, below, cuts, at)
-    table = 1.0 - np.eye(len(audit.classes))
-    if metric == "net_benefit":
-        if at is None or not 0.0 < at < 1.0:
-            raise ValueError(f"net_benefit needs a threshold between 0 and 1, got {threshold!r}")
-        table = np.array([[0.0, -at / (1.0 - at)], [0.0, 1.0]])
-    return Metric(metric, table, None, cuts, at)
+        return Metric(metric, known, positive, at, above, below)
+    if metric == "error":
+        return Metric(metric, known, positive, at, 1.0 - np.eye(2))
+    if not 0.0 < at < 1.0:
+        raise ValueError(f"threshold must lie between 0 and 1 for net_benefit, got {threshold!r}")
+    return Metric(metric, known, positive, at, np.array([[0.0, -at / (1.0 - at)], [0.0, 1.0]]))
 
 
-def _table(given: Mapping[Any, Any], classes: tuple[Any, ...]) -> FloatArray:
-    """The costs by label and decision."""
-    table = np.zeros((len(classes), len(classes)))
-    places = {(a, b): (i, j) for i, a in enumerate(classes) for j, b in enumerate(classes)}
+def _positive(classes: tuple[Any, ...], pos_label: Any) -> int:
+    """The position of the positive class, by default the second."""
+    if pos_label is None:
+        return 1
+    if pos_label not in classes:
+        raise ValueError(f"pos_label must be one of {list(classes)!r:.80}, got {pos_label!r:.60}")
+    return classes.index(pos_label)
+
+
+def _threshold(threshold: Any) -> float:
+    is_number = isinstance(threshold, int | float | np.number) and not isinstance(threshold, bool)
+    if not (is_number and 0.0 <= threshold <= 1.0):
+        raise ValueError(f"threshold must be a probability from 0 to 1, got {threshold!r:.60}")
+    return float(threshold)
+
+
+def _costs(given: Mapping[Any, Any], classes: tuple[Any, ...], positive: int) -> FloatArray:
+    """Costs by label and decision; pairs that are not named cost nothing."""
+    table, places = np.zeros((2, 2)), {}
+    for j, label in enumerate(classes):
+        places[label] = int(j == positive)
     for pair, cost in given.items():
-        if pair not in places:
+        is_pair = isinstance(pair, tuple) and len(pair) == 2 and set(pair) <= set(classes)
+        if not is_pair:
             raise ValueError(
                 f"costs must go by (label, decision), both among {list(classes)!r:.80}, got "
                 f"{pair!r:.60}"
             )
-        table[places[pair]] = as_numbers(cost, "cost")
+        table[places[pair[0]], places[pair[1]]] = as_numbers(cost, "cost")
     if not np.isfinite(table).all():
         raise ValueError("costs must be finite numbers, got NaN or infinity")
     return table

@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..rows.arrays import FloatArray
-from .adversary import Adversary
 from .audit_problem import BallOptions, audit_problem
 from .breakpoints import Curve
 from .extremes import Extremes
-from .metrics import metric_of
+from .old_adversary import Adversary
+from .old_metrics import metric_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

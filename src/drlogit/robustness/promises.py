@@ -27,7 +27,7 @@ import numpy as np
 
 from ..problem.label_costs import StatedKappa, flips_in_words
 from ..rows.arrays import IndexArray
-from .metrics import Metric, metric_of
+from .old_metrics import Metric, metric_of
 from .subgroups import Subgroup
 from .unseen_rows import AskedRows, PricedRows, UnseenRows, own_lambda
 

@@ -28,13 +28,13 @@ from scipy.special import logsumexp
 from ..estimators.tables.frames import listed
 from ..rows.arrays import FloatArray, IndexArray, Matrix
 from ..rows.checks import check_features
-from .adversary import Adversary
 from .audit_problem import BallOptions, audit_problem, check_scores
 from .breakpoints import Curve
 from .feature_risk import allowed_at
 from .linear_model import LinearModel, codes_of
 from .measured_model import measure, own_fit
 from .misclassification import worst_error
+from .old_adversary import Adversary
 from .two_samples import moved_columns, score_weights
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..rows.arrays import FloatArray, IndexArray
-from .adversary import Adversary
 from .misclassification import worst_error
+from .old_adversary import Adversary
 
 #: The largest number of subgroups: a page with more would not be read.
 MOST_SUBGROUPS = 30

@@ -16,10 +16,10 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from ..rows.arrays import FloatArray, IndexArray
-from .adversary import Adversary
 from .audit_problem import BallOptions, audit_problem
 from .extremes import Extremes
-from .metrics import Metric, metric_of
+from .old_adversary import Adversary
+from .old_metrics import Metric, metric_of
 from .promises import MetricPromise, promise_of
 from .unseen_rows import UnseenRows
 

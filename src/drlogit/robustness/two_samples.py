@@ -16,8 +16,8 @@ from scipy.stats import wasserstein_distance
 
 from ..problem.domains import least_move
 from ..rows.arrays import FloatArray, Matrix
-from .adversary import Adversary
 from .measured_features import MeasuredFeature
+from .old_adversary import Adversary
 
 #: Bins of scores with equal shares of the pooled rows, to which reference rows are reweighted.
 _BINS = 8

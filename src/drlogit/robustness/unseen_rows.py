@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from ..rows.arrays import FloatArray, IndexArray
 from ..rows.threads import one_blas_thread
-from .adversary import Adversary
 from .extremes import Extremes
 from .limits import LEAST_ROWS, approximate_limit, bounded_limit
-from .metrics import Metric
+from .old_adversary import Adversary
+from .old_metrics import Metric
 
 #: The share of the rows on which prices are chosen; it costs the limits a tenth of their precision.
 _CHOOSING = 0.2
@@ -210,7 +210,7 @@ def _ends(asked: Extremes, sign: float, theta: float, gained: FloatArray) -> tup
         table = sign * metric.less(theta)
         return float(table.min()), float(table.max())
     if metric.name != "log_loss":
-        return (-1.0 if metric.name == "calibration" else 0.0), 1.0
+        return 0.0, 1.0
     most = _greatest_loss(audit)
     if audit.measured.bounds_from_rows:  # these rows may lie beyond them
         most = max(most, float(gained.max()))

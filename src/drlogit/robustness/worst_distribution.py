@@ -30,10 +30,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.checks import check_features
-from .adversary import Adversary
 from .audit_problem import BallOptions, audit_problem
 from .extremes import Extremes
-from .metrics import metric_of
+from .old_adversary import Adversary
+from .old_metrics import metric_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -1,13 +1,12 @@
 """The worst case of a metric over the Wasserstein ball, and the radius at which it breaks a limit.
 
 A metric is a function of score and label: log-loss, error, the cost of decisions at a threshold,
-rates such as precision, Brier score or calibration.  Worst cases are exact (:mod:`.extremes`),
+or rates such as precision.  Worst cases are exact (:mod:`.extremes`),
 except where ``exact`` is False.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 import warnings
 from dataclasses import dataclass, replace
@@ -21,21 +20,11 @@ from ..rows.arrays import FloatArray
 from .audit_problem import BallOptions, audit_problem
 from .extremes import Extremes
 from .feature_risk import allowed_at
-from .metrics import metric_of
+from .old_metrics import metric_of
 from .subgroups import Subgroup, subgroups
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-
-@dataclass(frozen=True)
-class GroupGap:
-    """The largest difference between two groups, ``over`` minus ``under``, among all pairs."""
-
-    value: float
-    nominal: float
-    over: str
-    under: str
 
 
 @dataclass(frozen=True)
@@ -45,8 +34,7 @@ class WorstCase:
     Attributes
     ----------
     value, best, nominal : float
-        The metric in the worst case, in the best case, and on the samples as they are.  The worst
-        calibration is the one furthest from 0, on either side.
+        The metric in the worst case, in the best case, and on the samples as they are.
     low, high : float
         The least and the largest value in the ball.
     epsilon, kappa : float, or κ by label, or "by sample"
@@ -62,8 +50,6 @@ class WorstCase:
         The group of samples that the record describes; empty for all samples.
     groups : tuple of WorstCase
         The record of each group, in a ball of the same radius around the group alone.
-    gap : GroupGap or None
-        The largest difference between two groups over the ball around all samples.
     """
 
     value: float
@@ -78,16 +64,12 @@ class WorstCase:
     exact: bool
     group: str = ""
     groups: tuple[WorstCase, ...] = ()
-    gap: GroupGap | None = None
 
     def __float__(self) -> float:
         return self.value
 
     def __str__(self) -> str:
-        if self.metric == "calibration":
-            said = f"between {self.low:.4g} and {self.high:.4g}"
-        else:
-            said = f"at {'least' if self.value < self.high else 'most'} {self.value:.4g}"
+        said = f"at {'least' if self.value < self.high else 'most'} {self.value:.4g}"
         lines = [
             f"{self.metric} is {self.nominal:.4g} on these {self.n} rows. Within epsilon = "
             f"{self.epsilon:g} of them ({flips_in_words(self.epsilon, self.kappa)}) it is {said}; "
@@ -97,11 +79,6 @@ class WorstCase:
             f"  {part.group} ({part.n} rows): {part.nominal:.4g}; worst case {part.value:.4g}"
             for part in self.groups
         ]
-        if self.gap is not None:
-            lines.append(
-                f"  Largest difference between two groups: {self.gap.over} minus {self.gap.under} "
-                f"is {self.gap.nominal:.4g}, and at most {self.gap.value:.4g} in the worst case"
-            )
         return "\n".join(lines)
 
 
@@ -164,8 +141,8 @@ def worst_case(
     model, X, y
         As in :func:`drlogit.worst_case_loss`.
     metric : str or dict
-        ``"log_loss"``, ``"error"``, ``"brier"``, ``"calibration"`` (mean probability minus share of
-        positives), ``"tpr"``, ``"fpr"``, ``"precision"``, ``"npv"``, ``"net_benefit"``
+        ``"log_loss"``, ``"error"``, ``"tpr"``, ``"fpr"``, ``"precision"``, ``"npv"``,
+        ``"net_benefit"``
         (``TP - FP·p/(1 - p)`` at the threshold p), or costs ``{(label, decision): cost}``, where
         omitted pairs cost nothing.  The positive class is the second of the two.
     threshold : float
@@ -220,7 +197,7 @@ def breaking_point(
         As in :func:`drlogit.worst_case`.
     limit : float
         The value that the metric must not exceed or, for benefits such as precision, must not fall
-        below.  A negative limit of the calibration is a limit from below.
+        below.
 
     Returns
     -------
@@ -240,8 +217,6 @@ def breaking_point(
     audit = audit_problem(model, X, y, epsilon=0.0, kappa=kappa, **ball)
     asked = Extremes(audit, metric_of(audit, metric, threshold))
     sign = asked.metric.worst_sign
-    if asked.metric.name == "calibration":
-        sign = math.copysign(1.0, limit)
     epsilon = asked.radius_of(float(limit), sign)
     allowed = allowed_at(audit, np.array([epsilon]))[0] if math.isfinite(epsilon) else []
     return BreakingPoint(
@@ -259,17 +234,7 @@ def with_groups(asked: Extremes, epsilon: float, parts: tuple[Subgroup, ...]) ->
         worst_case_of(asked, epsilon, weights, str(part), part.members.size)
         for part, weights in defined
     ]
-    gaps = [
-        GroupGap(
-            asked.gap(epsilon, w, v), found[i].nominal - found[j].nominal,
-            found[i].group, found[j].group,
-        )
-        for (i, (one, w)), (j, (other, v)) in itertools.permutations(enumerate(defined), 2)
-        if one.column == other.column
-    ]  # fmt: skip
-    # Ties up to rounding go to the pair with the larger difference on the samples as they are.
-    largest = max(gaps, key=lambda gap: (round(gap.value, 9), gap.nominal), default=None)
-    return replace(whole, groups=tuple(found), gap=largest)
+    return replace(whole, groups=tuple(found))
 
 
 def worst_case_of(
@@ -285,10 +250,6 @@ def worst_case_of(
         weights = weights / float(weights.sum())
     low, high = (asked.end(side, epsilon, weights) for side in (-1.0, 1.0))
     value, best = (high, low) if sign > 0.0 else (low, high)
-    if asked.metric.name == "calibration":
-        value = max(low, high, key=abs)
-        best = min(max(low, 0.0), high)
-        sign = math.copysign(1.0, value)
     return WorstCase(
         value, best, asked.nominal(weights), low, high, epsilon, audit.kappa, str(asked.metric),
         audit.weights.size if n is None else n, asked.is_exact(sign), group,

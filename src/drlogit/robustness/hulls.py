@@ -1,0 +1,323 @@
+"""The worst mean of a metric as a concave, piecewise linear function of the radius.
+
+For a fixed model the adversary has a few options for each row: another label, another decision, or
+some moved features.  An option costs transport and gains value.  At the price γ of transport, a row
+is worth to the adversary
+
+    R(γ)  =  start  +  Σ over the edges e of its upper hull  (gain_e - γ cost_e)_+ ,
+
+where the edges connect the options that are best at some price.  The largest mean over the ball is
+``min over γ ≥ slope of  γε + Σ w_i R_i(γ)`` (strong duality; Kuhn, Mohajerin Esfahani, Nguyen and
+Shafieezadeh-Abadeh 2019).  It is a fractional knapsack: the adversary takes the edges of all rows
+in the order of their rates gain/cost until ε is spent.  What is left of ε goes into unbounded
+moves, which gain ``slope`` per unit of cost.
+
+The largest ratio ``E[a] / E[b]`` over the distributions with ``E[b] > 0`` is the least θ at which
+``sup E[a - θ b] ≤ 0``.  Dinkelbach's method (1967, Management Science 13) finds it by Newton steps
+from the ratio of the rows as they are: each step takes the ratio of the distribution that attains
+the supremum.  Where b can vanish, the supremum is 0 at every larger θ, and proves nothing; so the
+steps end when the ratio no longer improves.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from ..rows.arrays import BoolArray, FloatArray, IndexArray
+from .metrics import Metric
+
+#: Every so many rows are the part whose ratio the steps start from, if these are more than so many.
+_PART, _MANY = 16, 10_000
+#: The number of edges from which on only the best ones are sorted.
+_FEW = 4096
+
+
+class Edges(NamedTuple):
+    """The edges of the hulls of all rows; those of one row come with falling rates.
+
+    ``option`` is the option that a row has after the edge; :class:`.adversary.Adversary` numbers
+    them.
+    """
+
+    sample: IndexArray
+    rate: FloatArray
+    cost: FloatArray
+    gain: FloatArray
+    option: IndexArray
+
+
+class Spent(NamedTuple):
+    """What a budget pays for: the option of each row, and one row whose mass is divided.
+
+    A share of the mass of row ``divided`` takes the option ``next`` instead; ``left`` is what is
+    not spent.
+    """
+
+    option: IndexArray
+    divided: int
+    next: int
+    share: float
+    left: float
+
+
+@dataclass(frozen=True, eq=False)
+class Hull:
+    """The worst mean of a metric at every radius.
+
+    ``start`` has the values of the rows as they are and ``option`` their options; ``weights`` sum
+    to one, and ``most`` is the largest value that the metric can have.
+    """
+
+    start: FloatArray
+    option: IndexArray
+    edges: Edges
+    weights: FloatArray
+    slope: float = 0.0
+    most: float = math.inf
+
+    def weighted(self, weights: FloatArray) -> Hull:
+        """The same for other weights, which must sum to one."""
+        return replace(self, weights=weights)
+
+    def at(self, epsilon: float) -> float:
+        """The largest mean within a radius; at 0 that of the rows as they are."""
+        if epsilon == 0.0:
+            return self.nominal
+        order = self._leading(self._costs, epsilon)
+        costs = np.append(0.0, np.cumsum(self._costs[order]))
+        gains = np.append(0.0, np.cumsum(self._gains[order]))
+        beyond = max(epsilon - float(costs[-1]), 0.0)
+        # np.interp takes the last of the edges that cost nothing.
+        value = self.nominal + _interpolated(epsilon, costs, gains) + self.slope * beyond
+        return self.most if value > self.most - self._rounding else value
+
+    def radius_of(self, limit: float) -> float:
+        """The least radius at which the largest mean reaches a limit; inf if none does."""
+        missing = limit - self.nominal
+        if missing <= self._rounding:
+            return 0.0
+        order = self._leading(self._gains, missing)
+        costs = np.append(0.0, np.cumsum(self._costs[order]))
+        gains = np.append(0.0, np.cumsum(self._gains[order]))
+        beyond = missing - float(gains[-1])
+        if beyond <= 0.0:
+            return _interpolated(missing, gains, costs)
+        if beyond <= self._rounding:  # the end of the range, but for the rounding of sums
+            return float(costs[-1])
+        return float(costs[-1]) + beyond / self.slope if self.slope > 0.0 else math.inf
+
+    def price(self, epsilon: float) -> float:
+        """The gain per unit of cost at which a budget ends."""
+        order = self._leading(self._costs, epsilon)
+        beyond = np.flatnonzero(np.cumsum(self._costs[order]) > epsilon)
+        found = float(self.edges.rate[order[beyond[0]]]) if beyond.size else 0.0
+        return max(found, self.slope)
+
+    def at_price(self, price: float) -> FloatArray:
+        """What each row is worth to the adversary at a price of at least ``slope``."""
+        gain = np.maximum(self.edges.gain - price * self.edges.cost, 0.0)
+        return self.start + np.bincount(self.edges.sample, gain, minlength=self.start.size)
+
+    def spend(self, budget: float) -> Spent:
+        """What a budget pays for, in the order of the rates."""
+        order, option = self._leading(self._costs, budget), self.option.copy()
+        total = np.cumsum(self._costs[order])
+        n_whole = int(np.searchsorted(total, budget, side="right"))
+        whole = order[:n_whole]
+        # Of several edges of a row the last one counts, as in every assignment.
+        option[self.edges.sample[whole]] = self.edges.option[whole]
+        left = budget - (float(total[n_whole - 1]) if n_whole else 0.0)
+        if n_whole == order.size:
+            return Spent(option, 0, int(option[0]), 0.0, max(left, 0.0))
+        last = order[n_whole]
+        share = min(left / float(self._costs[last]), 1.0)
+        return Spent(option, int(self.edges.sample[last]), int(self.edges.option[last]), share, 0.0)
+
+    @cached_property
+    def nominal(self) -> float:
+        """The mean of the rows as they are."""
+        return float(self.weights @ self.start)
+
+    @cached_property
+    def _costs(self) -> FloatArray:
+        return np.asarray(self.weights[self.edges.sample] * self.edges.cost)
+
+    @cached_property
+    def _gains(self) -> FloatArray:
+        return np.asarray(self.weights[self.edges.sample] * self.edges.gain)
+
+    @property
+    def _rounding(self) -> float:
+        """How far sums of masses can be off."""
+        size = max(
+            float(np.abs(self.start).max(initial=0.0)), abs(self.most) * (self.most < np.inf)
+        )
+        return self.weights.size * 2.0**-52 * (size if math.isfinite(self.most) else 0.0)
+
+    def _leading(self, amounts: FloatArray, goal: float) -> IndexArray:
+        """The first edges in the order of the rates that together exceed a goal, or all of them."""
+        rate, size = self.edges.rate, _FEW
+        some = np.arange(rate.size)
+        while size < rate.size:
+            least = np.partition(rate, rate.size - size)[rate.size - size]
+            some = np.flatnonzero(rate >= least)
+            if float(amounts[some].sum()) > goal:
+                break
+            size, some = 8 * size, np.arange(rate.size)
+        return some[np.argsort(-rate[some], kind="stable")]
+
+
+def _interpolated(x: float, xs: FloatArray, ys: FloatArray) -> float:
+    """``ys`` at the last place where ``xs`` is at most x, and a share of the next step."""
+    k = int(np.searchsorted(xs, x, side="right"))
+    if k == xs.size:
+        return float(ys[-1])
+    share = (x - float(xs[k - 1])) / float(xs[k] - xs[k - 1])
+    return float(ys[k - 1] + share * (ys[k] - ys[k - 1]))
+
+
+def upper_hull(
+    costs: FloatArray, gains: FloatArray, sample: IndexArray, options: IndexArray
+) -> Edges:
+    """The edges of the hulls of rows whose options gain ``gains``, one number for each option.
+
+    ``costs`` has a row for each option and a column for each of the samples.
+    """
+    cost, gain, last = np.zeros(sample.size), np.zeros(sample.size), np.full(sample.size, np.inf)
+    going, found = np.arange(sample.size), []
+    for _ in options:
+        further, more = costs[:, going] - cost[going], gains[:, None] - gain[going]
+        worth = (more > 0.0) & (further >= 0.0) & np.isfinite(further)
+        with np.errstate(divide="ignore", over="ignore"):
+            rates = np.divide(more, further, out=np.zeros_like(further), where=worth)
+        best = rates.argmax(axis=0)
+        rate = rates[best, np.arange(going.size)]
+        some = np.flatnonzero(rate > 0.0)
+        going, best = going[some], best[some]
+        # Rounding must not let a later edge of a row go before an earlier one.
+        last[going] = np.minimum(rate[some], last[going])
+        step = further[best, some], more[best, some]
+        found.append(Edges(sample[going], last[going], *step, options[best]))
+        cost[going], gain[going] = costs[best, going], gains[best]
+        if not going.size:
+            break
+    return joined(found)
+
+
+def joined(parts: list[Edges]) -> Edges:
+    """The edges of several sets, one after another."""
+    none, no = np.empty(0, dtype=np.intp), np.empty(0)
+    return Edges(*map(np.concatenate, zip((none, no, no, no, none), *parts, strict=True)))
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """Labels and decisions of two classes, and what it costs to change them.
+
+    ``label`` and ``decided`` say whether a row is positive.  It costs ``reach`` to change the
+    decision of a row, ``flips`` to change its label, and the sum to change both.  Option
+    ``2·label + decision`` has this label and decision.
+    """
+
+    label: BoolArray
+    decided: BoolArray
+    reach: FloatArray
+    flips: FloatArray
+    weights: FloatArray
+
+    @cached_property
+    def option(self) -> IndexArray:
+        """The option of each row as it is."""
+        return np.asarray(2 * self.label + self.decided, dtype=np.intp)
+
+    def hull(self, table: FloatArray) -> Hull:
+        """The hull of the mean of a table by label and decision."""
+        values, parts = table.ravel(), []
+        for here in range(4):
+            # The decision, the label, or both.
+            others = np.array([here ^ 1, here ^ 2, here ^ 3])
+            gains = values[others] - values[here]
+            gains[2] *= gains[2] > gains[:2].max()  # costs more than either
+            paying = np.flatnonzero(gains > 0.0)
+            members = self._members[here]
+            if paying.size and members.size:
+                costs = np.stack([self.reach[members], self.flips[members]])
+                costs = np.vstack([costs, costs.sum(axis=0)])[paying]
+                parts.append(upper_hull(costs, gains[paying], members, others[paying]))
+        start = values[self.option]
+        return Hull(start, self.option, joined(parts), self.weights, most=float(values.max()))
+
+    def picked(self, some: IndexArray) -> Decisions:
+        """Some of the rows, with weights that sum to one."""
+        weights = self.weights[some]
+        labels, costs = (self.label[some], self.decided[some]), (self.reach[some], self.flips[some])
+        return Decisions(*labels, *costs, weights / weights.sum())
+
+    def weighted(self, weights: FloatArray) -> Decisions:
+        """The same rows with other weights, which must sum to one."""
+        return replace(self, weights=weights)
+
+    def nominal(self, metric: Metric) -> float:
+        """The metric of the rows as they are; NaN for a ratio that is not defined there."""
+        return self._ratio(metric, Spent(self.option, 0, 0, 0.0, 0.0))
+
+    def ratio(self, metric: Metric, sign: float, epsilon: float) -> tuple[float, Spent]:
+        """The largest (sign 1) or least (-1) ratio, and what to spend for it."""
+        theta, spent = self.nominal(metric), Spent(self.option, 0, 0, 0.0, epsilon)
+        start, some = theta, np.arange(0, self.label.size, _PART)
+        if some.size > _MANY and self.weights[some].any():
+            near = self.picked(some).ratio(metric, sign, epsilon)[0]
+            start = theta if math.isnan(near) else near
+        for _ in range(100 if epsilon > 0.0 else 0):
+            found = self.hull(sign * metric.mean(start)).spend(epsilon)
+            ratio = self._ratio(metric, found)
+            if sign * (ratio - theta) > 1e-15:
+                start, theta, spent = ratio, ratio, found
+            elif start != theta:  # the part has a ratio that lies beyond that of all rows
+                start = theta
+            else:
+                break
+        return theta, spent
+
+    def radius_of_ratio(self, metric: Metric, sign: float, limit: float) -> float:
+        """The least radius at which a ratio reaches a limit; inf if none does."""
+        table, below = sign * metric.mean(limit), metric.below
+        assert below is not None
+        reaching = np.flatnonzero((table.ravel() >= 0.0) & (below.ravel() > 0.0))
+        costs = np.min([self._costs_of(int(option)) for option in reaching], axis=0, initial=np.inf)
+        # Where b vanishes, the tilted mean is 0 as well, but that is no ratio.
+        if not (np.isfinite(costs) & (self.weights > 0.0)).any():
+            return math.inf
+        return self.hull(table).radius_of(0.0)
+
+    def _costs_of(self, option: int) -> FloatArray:
+        """The cost of bringing each row to an option."""
+        changed = self.option ^ option
+        flips = np.where(changed & 2, self.flips, 0.0)
+        return np.asarray(flips + np.where(changed & 1, self.reach, 0.0))
+
+    def _ratio(self, metric: Metric, spent: Spent) -> float:
+        """The ratio of what a budget pays for; NaN for 0/0."""
+        assert metric.table is not None
+        above, below = self._mean(metric.table, spent), 1.0
+        if metric.below is not None:
+            below = self._mean(metric.below, spent)
+        return above / below if below > 0.0 else math.nan
+
+    def _mean(self, table: FloatArray, spent: Spent) -> float:
+        """The mean of a table: a sum of its values, so that it vanishes where all of them do."""
+        values = table.ravel()
+        mean = float(self.weights @ values[spent.option])
+        change = values[spent.next] - values[spent.option[spent.divided]]
+        return mean + float(self.weights[spent.divided] * spent.share * change)
+
+    @cached_property
+    def _members(self) -> list[IndexArray]:
+        """Rows of positive weight, by option."""
+        heavy = self.weights > 0.0
+        return [np.flatnonzero((self.option == here) & heavy) for here in range(4)]
