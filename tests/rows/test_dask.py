@@ -246,3 +246,29 @@ def test_a_frame_with_text_is_refused_with_a_way_that_works(kind):
         model.set_params(categories=[["c_2020", "c_2021"]]).fit(levels, y)
         whole = drlogit.DRLogisticRegression(0.05, 1.0, feature_costs={}).fit(table, y)
         assert model.worst_case_loss_ == pytest.approx(whole.worst_case_loss_, abs=2e-6)
+
+
+def test_a_chunk_without_rows_has_nothing_to_do():
+    X, y = data()
+    X = np.clip(X, -1.0, 1.0)
+    bounds = (-1.0, 1.0)
+    stored = da.from_array(X, chunks=((100, 0, X.shape[0] - 100), -1))
+    there, here = (drlogit.solve(x, y, bounds=bounds, **OPTIONS) for x in (stored, X))
+    assert there.objective == pytest.approx(here.objective, abs=1e-9)
+    assert np.shape(there.flip_share) == y.shape
+
+
+def test_columns_of_one_parquet_file_are_cut_in_the_same_places(tmp_path, cluster):
+    """Dask would join small partitions, the fewer columns are read the more of them."""
+    frames, frame = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas").DataFrame
+    X, y = data()
+    table = frame(X, columns=[f"x{j}" for j in range(X.shape[1])]).assign(y=y > 0)
+    for k, first in enumerate(range(0, len(table), 10)):
+        some = table[first : first + 10]
+        some.to_parquet(tmp_path / f"{k:02d}.parquet", row_group_size=5)
+    with distributed.Client(cluster):
+        stored = frames.read_parquet(tmp_path)
+        columns = stored[[name for name in table if name != "y"]]
+        there = drlogit.DRLogisticRegression(**SHORT).fit(columns, stored["y"])
+    here = drlogit.DRLogisticRegression(**SHORT).fit(table.drop(columns="y"), table["y"])
+    np.testing.assert_allclose(there.coef_, here.coef_, atol=1e-6)

@@ -280,6 +280,8 @@ def dask_rows(
         raise ValueError(f"blocks of X must have equally many columns, got {sorted({*widths})}")
     if sum(lengths) == 0:
         raise ValueError("X must have at least one row, got none")
+    filled = np.array(lengths) > 0  # a chunk without rows has nothing to do
+    chunks = [some for own in chunks if (some := own[filled[own]]).size]
     if isinstance(labels, np.ndarray):  # a byte each to send
         labels, positive = labels == positive, True
     labels = _parts_of_vector(labels, lengths, place, "y")
@@ -308,7 +310,13 @@ def _row_parts(X: Any) -> list[Part]:
 
 
 def _parts(collection: Any) -> list[Part]:
-    return list(np.ravel(np.asarray(collection.to_delayed(), dtype=object)))
+    """The partitions as they are.
+
+    Dask would join small ones, the more of them the fewer columns are read, so that the features
+    and the labels of one file would be cut in different places.
+    """
+    with dask.config.set({"optimization.tune.active": False}):
+        return list(np.ravel(np.asarray(collection.to_delayed(), dtype=object)))
 
 
 def _column(vector: Any, name: str) -> Any:
@@ -426,7 +434,7 @@ def _share(
         if w.size != length:
             raise ValueError(f"blocks of sample_weight must be cut as X is: {length}, got {w.size}")
         chunk = Block(X, signs_of(y, positive), w / total, intercept)
-        for some in list(row_chunks(length, 10, least=X.shape[1])) or [slice(0, 0)]:
+        for some in row_chunks(length, 10, least=X.shape[1]):
             blocks.append(chunk.part(some.start, some.stop))
             offsets.append(first + some.start)
     rows = LocalRows(blocks, n_threads, n_nonzeros=0)
