@@ -122,7 +122,6 @@ def main() -> None:
     parser.add_argument("--problems", type=int, default=600)
     parser.add_argument("--judged", type=int, default=0)
     parser.add_argument("--tol", type=float, default=1e-6)
-    parser.add_argument("--solver", default="interior-point")
     arguments = parser.parse_args()
     mp.mp.dps = false_bounds.DIGITS
     totals: Counter[str] = Counter()
@@ -132,7 +131,7 @@ def main() -> None:
     started = time.perf_counter()
     for k in range(arguments.first, arguments.first + arguments.problems):
         case = kind, X, y, options = SOURCES[arguments.of](k)
-        result = drlogit.solve(X, y, solver=arguments.solver, tol=arguments.tol, **options)
+        result = drlogit.solve(X, y, tol=arguments.tol, **options)
         totals[kind] += 1
         iterations.append(result.n_iter)
         if result.gap > arguments.tol:

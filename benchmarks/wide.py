@@ -9,7 +9,7 @@ certified gap.  farm-ads chose the constants of the truncated interior point, wi
 problems (``tests/engine/test_truncated.py``, seeds below 60), normal features, (2000, 100), and
 embeddings, (4000, 192), seed 5, both with twenty classes.  Embeddings, (10000, 384), seed 103, and
 the raw counts of news20 decided when to aim lower.  Words of news20, and other seeds of the dense
-data, had a part in the rule of ``methods.py``.  The other data judged the constants.
+data, had a part in the rule of ``plan.py``.  The other data judged the constants.
 When the row space pays was chosen on ``genes``, ``zipf`` and classes of seed 12; other seeds, rows
 with 20 factors and random sparse rows judged it (at most 1.4 times the time of the other method).
 """

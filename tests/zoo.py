@@ -20,9 +20,30 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from drlogit.fitting.classes import build_class_problem, several_classes
+from drlogit.fitting.solving import solve_problem
 from drlogit.problem.problem import Problem, build_problem
+from drlogit.problem.result import Result
 
 NORM_NAMES = ("l1", "l2", "linf")
+
+
+def by_matrices(
+    X: Any,
+    y: Any,
+    *,
+    tol: float = 1e-6,
+    max_iter: int | None = None,
+    start: Result | None = None,
+    **options: Any,
+) -> Result:
+    """``drlogit.solve`` without the methods that form no matrix: a judge of theirs."""
+    classes = several_classes(y)
+    if classes is None:
+        problem: Any = build_problem(X, y, **options)
+    else:
+        problem = build_class_problem(X, y, classes=classes, **options)
+    return solve_problem(problem, solver="interior-point", tol=tol, max_iter=max_iter, start=start)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

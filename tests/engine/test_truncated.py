@@ -7,9 +7,12 @@ import pytest
 import scipy.sparse as sp
 
 import drlogit
+import zoo
 from drlogit.engine import row_space, working_set
+from drlogit.engine.plan import Attempt
 from drlogit.engine.truncated import truncated_interior_point
-from drlogit.fitting.solving import _Call, build_class_problem, build_problem
+from drlogit.fitting import solving
+from drlogit.fitting.solving import build_class_problem, build_problem
 from drlogit.problem.stopping import Stop
 
 NORMS = ("l1", "l2")
@@ -51,9 +54,9 @@ def truncated(X, y, options, tol=1e-6, **more):
         problem = build_class_problem(X, y, classes=np.unique(y), **domains, **options)
     else:
         problem = build_problem(X, y, **options)
-    call = _Call("auto", tol, None, None, None, 0, {}, more.pop("stop", Stop()))
-    call._solver_of = lambda _: truncated_interior_point
-    return call.run(problem)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(solving, "plan", lambda *_, **__: [Attempt(truncated_interior_point)])
+        return solving.solve_problem(problem, tol=tol, **more)
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -61,7 +64,7 @@ def truncated(X, y, options, tol=1e-6, **more):
 def test_bounds_and_objectives_agree_with_the_engine(seed, norm):
     X, y, options = wide_problem(seed, norm)
     found = truncated(X, y, options)
-    judge = drlogit.solve(X, y, solver="interior-point", tol=1e-8, **options)
+    judge = zoo.by_matrices(X, y, tol=1e-8, **options)
     assert found.solver == "truncated-interior-point"
     assert found.dual_objective <= judge.objective + 1e-10
     assert found.objective <= judge.objective + found.gap + 1e-10
@@ -73,7 +76,7 @@ def test_bounds_and_objectives_agree_with_the_engine(seed, norm):
 def test_several_classes_agree_with_the_engine(seed, norm):
     X, y, options = wide_problem(100 + seed, norm, n_classes=3 + seed % 3)
     found = truncated(X, y, options)
-    judge = drlogit.solve(X, y, solver="interior-point", tol=1e-8, **options)
+    judge = zoo.by_matrices(X, y, tol=1e-8, **options)
     assert found.dual_objective <= judge.objective + 1e-10
     assert found.objective <= judge.objective + found.gap + 1e-10
     assert found.gap <= 1e-6
@@ -91,7 +94,7 @@ def test_working_sets_agree_with_the_engine(seed):
     """ℓ∞ transport: the columns are few, and those left out are in the bound."""
     X, y, options = wide_problem(200 + seed, "linf", columns=(400, 600))
     found = drlogit.solve(X, y, **options)
-    judge = drlogit.solve(X, y, solver="interior-point", tol=1e-8, **options)
+    judge = zoo.by_matrices(X, y, tol=1e-8, **options)
     assert found.solver == "working-sets"
     assert found.dual_objective <= judge.objective + 1e-10
     assert found.objective <= judge.objective + found.gap + 1e-10
@@ -104,7 +107,7 @@ def test_a_column_left_out_lowers_the_bound(monkeypatch):
     monkeypatch.setattr(working_set, "_MOST_SETS", 1)
     X, y, options = wide_problem(3, "linf", columns=(400, 600))
     found = drlogit.solve(X, y, **options)
-    judge = drlogit.solve(X, y, solver="interior-point", tol=1e-8, **options)
+    judge = zoo.by_matrices(X, y, tol=1e-8, **options)
     assert found.status is not drlogit.Status.OPTIMAL
     assert found.dual_objective <= judge.objective <= found.objective
 
@@ -112,7 +115,7 @@ def test_a_column_left_out_lowers_the_bound(monkeypatch):
 def test_a_time_limit_keeps_a_certified_point():
     X, y, options = wide_problem(7, "l2")
     found = truncated(X, y, options, tol=1e-15, stop=Stop(0.05))
-    judge = drlogit.solve(X, y, solver="interior-point", tol=1e-8, **options)
+    judge = zoo.by_matrices(X, y, tol=1e-8, **options)
     assert found.status is drlogit.Status.MAX_TIME
     assert found.dual_objective <= judge.objective + 1e-10 <= found.objective + 2e-8
 
@@ -132,17 +135,18 @@ def test_blocks_change_nothing(norm, monkeypatch):
     assert cut.objective == pytest.approx(one.objective, abs=1e-6)
 
 
-@pytest.mark.parametrize("solver", ["auto", "interior-point"])
+@pytest.mark.parametrize("products", [True, False])
 @pytest.mark.parametrize("norm", ["l1", "l2"])
-def test_two_blocks_of_wide_rows_agree_with_one(norm, solver):
+def test_two_blocks_of_wide_rows_agree_with_one(norm, products):
     rng = np.random.default_rng(3)
     X = sp.random(200, 900, 0.05, format="csr", random_state=3)
     score = X @ rng.standard_normal(900)
     y = np.sort(np.where(score > np.median(score), 1, -1))
     X = X[np.argsort(score)]  # sorted by label
     one = drlogit.solve(X, y, epsilon=0.01, kappa=1.0, norm=norm)
-    two = drlogit.solve(X, y, epsilon=0.01, kappa=1.0, norm=norm, solver=solver, n_jobs=2)
-    assert two.solver == (one.solver if solver == "auto" else solver)
+    solve = drlogit.solve if products else zoo.by_matrices
+    two = solve(X, y, epsilon=0.01, kappa=1.0, norm=norm, n_jobs=2)
+    assert two.solver == (one.solver if products else "interior-point")
     assert two.gap <= 1e-6
     assert two.dual_objective <= one.objective + 1e-9
     assert two.objective <= one.objective + two.gap + 1e-9
@@ -162,7 +166,7 @@ def test_a_mapped_file_gives_the_same_fit(norm, tmp_path):
 
 def test_an_interrupt_keeps_a_certified_point():
     X, y, options = wide_problem(7, "l2")
-    judge = drlogit.solve(X, y, solver="interior-point", tol=1e-8, **options)
+    judge = zoo.by_matrices(X, y, tol=1e-8, **options)
     stop = Stop(keeps=True)
     stop.interrupted = True
     found = truncated(X, y, options, tol=1e-15, stop=stop)

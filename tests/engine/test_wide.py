@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import drlogit
+import zoo
 from drlogit.engine import row_space, wide
 from drlogit.engine.pair import LossSamples, PairSamples, Scaling
 from drlogit.problem.problem import build_problem
@@ -46,7 +47,7 @@ def test_either_matrix_leads_to_the_same_optimum(seed, monkeypatch):
 
     def solved(limit):
         monkeypatch.setattr(wide, "_OUTER_LIMIT", limit)
-        return drlogit.solve(X, y, solver="interior-point", tol=1e-7, **options)
+        return zoo.by_matrices(X, y, tol=1e-7, **options)
 
     one, other = solved(0), solved(10**9)
     assert max(one.gap, other.gap) <= 1e-7
@@ -111,12 +112,12 @@ def test_rows_may_depend_on_each_other(norm, seed, monkeypatch):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((40, 6)) @ rng.standard_normal((6, 100))
     y = np.where(X[:, 0] + rng.logistic(size=40) > 0.0, 1, 0)
-    options = {"epsilon": 0.02, "kappa": 0.3, "norm": norm, "solver": "interior-point"}
-    result = drlogit.solve(X, y, **options)
+    options = {"epsilon": 0.02, "kappa": 0.3, "norm": norm}
+    result = zoo.by_matrices(X, y, **options)
     assert result.gap <= 1e-6
     assert result.n_iter <= 8
     # A tol beyond what the factor of a matrix of low rank can give ends with a certified gap.
-    exact = drlogit.solve(X, y, tol=1e-9, max_iter=15, **options)
+    exact = zoo.by_matrices(X, y, tol=1e-9, max_iter=15, **options)
     assert exact.gap <= 1e-6
 
 
@@ -134,8 +135,8 @@ def test_a_free_column_may_be_empty_or_twice_there(monkeypatch):
 def test_few_samples_in_several_blocks_are_joined(flips, monkeypatch):
     monkeypatch.setattr(wide, "_OUTER_LIMIT", 0)
     X, y, _ = generated(12)
-    options = {"epsilon": 0.05, "kappa": flips, "solver": "interior-point"}
-    one, two = (drlogit.solve(X, y, n_jobs=n, **options) for n in (1, 2))
+    options = {"epsilon": 0.05, "kappa": flips}
+    one, two = (zoo.by_matrices(X, y, n_jobs=n, **options) for n in (1, 2))
     assert two.gap <= 1e-6
     assert two.objective == pytest.approx(one.objective, abs=1e-6)
     assert drlogit.epsilon_max(X, y, kappa=flips) > 0.0
@@ -146,7 +147,7 @@ def test_matrices_beyond_the_limits_are_refused(monkeypatch):
     monkeypatch.setattr(wide, "MATRIX_LIMIT", 10)
     X, y, _ = generated(0)
     with pytest.raises(ValueError, match="forms a matrix of the smaller number"):
-        drlogit.solve(X, y, epsilon=0.05, kappa=1.0, solver="interior-point")
+        zoo.by_matrices(X, y, epsilon=0.05, kappa=1.0)
 
 
 @pytest.mark.parametrize("shape", [(20, 60), (60, 20)])

@@ -10,7 +10,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import drlogit
-from drlogit.engine import pair
+from drlogit.engine import plan
 from drlogit.estimators.folds import choose
 from drlogit.fitting.paths import check_kappas, check_radii, kappas_around, radii_below
 
@@ -101,7 +101,7 @@ def test_choice_ignores_missing_scores_and_breaks_ties_for_robustness():
 
 @pytest.mark.parametrize("status", ["MAX_ITER", "STALLED"])
 def test_a_start_that_leads_nowhere_is_given_up(cancer, monkeypatch, status):
-    interior_point = pair.interior_point
+    interior_point = plan.interior_point
     starts = []
 
     def stuck(problem, *, start=None, max_iter=200, **controls):
@@ -111,7 +111,7 @@ def test_a_start_that_leads_nowhere_is_given_up(cancer, monkeypatch, status):
         found = interior_point(problem, start=start, max_iter=1, **controls)
         return replace(found, coefficients=1.5 * found.coefficients, status=drlogit.Status[status])
 
-    monkeypatch.setattr(pair, "interior_point", stuck)
+    monkeypatch.setattr(plan, "interior_point", stuck)
     path = drlogit.regularization_path(*cancer, n_epsilons=4, min_fraction=0.5, kappa=1.0)
     assert (path.gaps <= 1e-6).all()
     assert starts[-2] is not None

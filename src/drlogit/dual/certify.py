@@ -154,9 +154,12 @@ def _listed(block: Block, state: tuple[PieceMasses, float]) -> tuple[None, tuple
     s = np.divide(base, left, out=np.zeros(n), where=left > 0.0)
     flips = np.bincount(own[kept], share * pieces.flipped[kept], minlength=n)
     moves = Moves(
-        own[kept] + int(first), pieces.flipped[kept], pieces.items[kept], share,
+        own[kept] + int(first),
+        pieces.flipped[kept],
+        pieces.items[kept],
+        share,
         np.minimum(pieces.m[kept] / pieces.q[kept], 1.0),
-    )  # fmt: skip
+    )
     return None, (Sum([(first, np.clip(s, 0.0, 1.0), flips, moves)]),)
 
 

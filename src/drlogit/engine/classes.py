@@ -19,11 +19,12 @@ from scipy.special import softmax
 from ..dual.classes import ClassCoordinates, ClassPoint
 from ..problem.classes import ClassProblem, Scored
 from ..problem.label_costs import FlipCosts, within_reach
-from ..problem.result import Monitor, Result, Solution
+from ..problem.result import Monitor, Solution
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import State
 from ..rows.reductions import Sum
+from ..starts.start import Start
 from ._classes import (
     ClassState,
     certify_classes,
@@ -92,9 +93,14 @@ class ClassSamples(RowSamples[ClassPoint]):
 
 
 def _open(
-    block: Block, codes: Any, costs: FlipCosts, n_classes: int, epsilon: float, coef: FloatArray,
+    block: Block,
+    codes: Any,
+    costs: FlipCosts,
+    n_classes: int,
+    epsilon: float,
+    coef: FloatArray,
     mu: float,
-) -> tuple[ClassState, tuple[()]]:  # fmt: skip
+) -> tuple[ClassState, tuple[()]]:
     codes, slopes = codes if isinstance(codes, tuple) else (codes, np.zeros((0, 0)))
     kappa = within_reach(costs.by_label(block, codes.astype(np.intp), n_classes), epsilon)
     return open_classes(block.compiled, codes.astype(np.int32), kappa, slopes, coef, mu), ()
@@ -134,7 +140,7 @@ def interior_point_for_classes(
     tol: float,
     monitor: Monitor,
     max_iter: int = 200,
-    start: Result | None = None,
+    start: Start | None = None,
 ) -> Solution:
     """Solve the problem to a certified gap of ``tol``."""
     return _run(ClassScaling(problem), tol, monitor, max_iter, start)
@@ -176,7 +182,7 @@ def _loss_grams(block: Block, scored: Scored) -> tuple[None, tuple[Sum]]:
 
 
 def _run(
-    scaling: ClassScaling, tol: float, monitor: Monitor, max_iter: int, start: Result | None = None
+    scaling: ClassScaling, tol: float, monitor: Monitor, max_iter: int, start: Start | None = None
 ) -> Solution:
     problem = scaling.problem
     newton = scaling.newton(problem.epsilon)
@@ -187,38 +193,35 @@ def _run(
     best = newton.best_model()
     assert isinstance(newton.wide, ClassSystem)
     info = {
-        "solver": "interior-point", "grams": found.n_iter, "visits": samples.visits,
+        "solver": "interior-point",
+        "grams": found.n_iter,
+        "visits": samples.visits,
         "products": newton.wide.products,
-        "classes": problem.n_classes, **({} if problem.as_given else {"as_numbers": True}),
-    }  # fmt: skip
+        "classes": problem.n_classes,
+        **({} if problem.as_given else {"as_numbers": True}),
+    }
     return Solution(
-        best[:-1].reshape(problem.n_classes, -1), found.status, found.n_iter, found.point,
-        info=info, lam=float(best[-1]), proven=(newton.best, newton.dual),
-    )  # fmt: skip
+        best[:-1].reshape(problem.n_classes, -1),
+        found.status,
+        found.n_iter,
+        found.point,
+        info=info,
+        lam=float(best[-1]),
+        proven=(newton.best, newton.dual),
+    )
 
 
-def _opening(scaling: ClassScaling, start: Result | None) -> tuple[FloatArray, float]:
+def _opening(scaling: ClassScaling, start: Start | None) -> tuple[FloatArray, float]:
     """(x, λ) and μ to open with: all classes alike, or near an earlier model."""
     problem, sigma, K = scaling.problem, scaling.sigma, scaling.problem.n_classes
     x, mu = np.zeros(scaling.scale.size), SETTINGS.class_mu / K
     if problem.epsilon == 0.0:
         return x, mu
-    model = None if start is None else _model_of(problem, start)
-    mu = mu if model is None else SETTINGS.near_mu
+    mu = mu if start is None else SETTINGS.near_mu
     lam = 2.0 * mu / problem.epsilon  # about on the central path
-    if start is not None and model is not None:
-        lam = (1.0 + SETTINGS.start_room) * max(lam, problem.least_lambda(model), start.lam)
-        x[:-1] = ((model - model[-1]) / scaling.one).ravel()
+    if start is not None:
+        known = start.lam if start.lam > 0.0 else 0.0
+        lam = (1.0 + SETTINGS.start_room) * max(lam, problem.least_lambda(start.model), known)
+        x[:-1] = ((start.model - start.model[-1]) / scaling.one).ravel()
     x[-1] = lam * sigma
     return x, mu
-
-
-def _model_of(problem: ClassProblem, start: Result) -> FloatArray | None:
-    """The coefficients of an earlier result, if it is one for such data."""
-    coef = np.asarray(start.coef)
-    wanted = (problem.n_classes, problem.costs.size - int(problem.fit_intercept))
-    if coef.shape != wanted or not np.isfinite(coef).all():
-        return None
-    model = problem.join(coef, start.intercept)
-    model[:, problem.rows.column_scale == 0.0] = 0.0
-    return model

@@ -1,8 +1,7 @@
 """The front end of the interior point, which numbers, tables and several classes share.
 
-A fit is: accept the start if its own dual point proves it (section 11), open the Newton system near
-the start, open the samples there, run the driver.  ``pair``, ``tables`` and ``classes`` add their
-coordinates and their model of the samples.
+A fit is: open the Newton system near the start, open the samples there, run the driver.  ``pair``,
+``tables`` and ``classes`` add their coordinates and their model of the samples.
 
 Derivation: docs/algorithm.md, (5) and section 11.
 """
@@ -16,15 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from ..dual.certify import certify
 from ..dual.pair import parts
 from ..problem.problem import Problem
-from ..problem.result import Monitor, Result, Solution, Status
+from ..problem.result import Monitor
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import BlockFunction, BlockState, Rows, State
 from ..rows.reductions import Sum
-from ..starts.start import is_for
 from . import driver
 from ._newton import Newton
 from .protocols import D, Samples
@@ -105,27 +102,6 @@ def run(
     with np.errstate(all="ignore"):
         state = samples.open(newton.trial(0.0), mu)
         return driver.run(samples, newton, state, mu, tol, max_iter, report)
-
-
-def accepted_start(
-    problem: Problem,
-    start: Result,
-    dual_point: Callable[[Problem, Result], Any],
-    tol: float,
-    monitor: Monitor,
-) -> Solution | None:
-    """The start itself, if the dual point that comes with it proves it optimal."""
-    point = dual_point(problem, start) if is_for(problem, start) else None
-    coefficients = problem.join(start.coef, start.intercept)
-    if point is None or not np.isfinite(coefficients).all():
-        return None
-    guess = None if problem.domains is None else start.lam
-    certificate = certify(problem, coefficients, point=point, guess=guess, tol=tol)
-    if certificate.gap > tol:
-        return None
-    monitor.report(0, certificate.primal, certificate.dual, certificate.lam)
-    info = {"solver": "interior-point", "grams": 0, "visits": 0}
-    return Solution(coefficients, Status.OPTIMAL, 0, point, info=info)
 
 
 def distinct_samples(

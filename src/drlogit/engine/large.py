@@ -29,24 +29,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..dual._certificate import Coordinates
 from ..dual.bound import DualSums, lower_bound
 from ..problem.losses import flip_probability
 from ..problem.problem import Problem
-from ..problem.result import Status
+from ..problem.result import Monitor, Solution, Status
 from ..rows.arrays import BoolArray, FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import BlockFunction, Rows, State
 from ..rows.reductions import Sum
 from ..starts.sample import GatheredSamples, gathered, most_entries, picked, sampled
-from ..starts.start import Start, sampling_error
+from ..starts.start import Start, sampling_error, with_lambda
 from . import _survey, driver
-from ._newton import Newton
 from ._pair import (
     PairState,
     certify_pair,
@@ -57,8 +55,11 @@ from ._pair import (
 )
 from ._sums import COUNT, CURVATURE, ENTROPY, LOSS, PROOF_ENTROPY, SLOPE, VALUE
 from ._survey import EDGES, SurveyStep, survey, survey_step
+from .front import distinct_samples
+from .pair import Scaling, solve_scaled
 from .protocols import Samples
 from .settings import SETTINGS
+from .wide import is_wide
 
 #: Expansions, and solutions of one model with a growing active set, before the driver takes over.
 MOST_MODELS = 12
@@ -140,16 +141,6 @@ class ModelSolution(NamedTuple):
     flips: FloatArray
 
 
-class ScaledProblem(Protocol):
-    """The problem in the engine's coordinates (``pair.Scaling``)."""
-
-    problem: Problem
-    coordinates: Coordinates
-    scale: FloatArray
-
-    def newton(self, epsilon: float) -> Newton: ...
-
-
 #: A state of the quadratic model: that of the hinges, the model, the parabola's gradient there.
 QuadraticState = tuple[PairState, FloatArray, FloatArray]
 
@@ -164,9 +155,15 @@ class QuadraticSamples(Samples[QuadraticState, QuadraticPoint]):
     """
 
     def __init__(
-        self, active: Block, kappa: float, least: float, centre: FloatArray, value: float,
-        gradient: FloatArray, gram: FloatArray,
-    ) -> None:  # fmt: skip
+        self,
+        active: Block,
+        kappa: float,
+        least: float,
+        centre: FloatArray,
+        value: float,
+        gradient: FloatArray,
+        gram: FloatArray,
+    ) -> None:
         self.rows, self.kappa = active.compiled, active.flip_costs(kappa)
         self.slopes = np.zeros(active.y.size)  # the parabola has their loss
         self.centre, self.value, self.gradient, self.gram = centre, value, gradient, gram
@@ -224,7 +221,7 @@ class QuadraticSamples(Samples[QuadraticState, QuadraticPoint]):
 class LargeRun:
     """A run of the method: the Gram matrix of the last expansion and the best bound so far."""
 
-    def __init__(self, posed: ScaledProblem, work: WorkCounts) -> None:
+    def __init__(self, posed: Scaling, work: WorkCounts) -> None:
         self.posed, self.work, self.problem = posed, work, posed.problem
         self.rows, self.kappa = self.problem.rows, self.problem.kappa
         self.newton = posed.newton(self.problem.epsilon)
@@ -360,9 +357,14 @@ class LargeRun:
         return None
 
     def _solve_model(
-        self, at: Expansion, begin: FloatArray, active: GatheredSamples, off: float, target: float,
+        self,
+        at: Expansion,
+        begin: FloatArray,
+        active: GatheredSamples,
+        off: float,
+        target: float,
         estimated: bool,
-    ) -> ModelSolution | None:  # fmt: skip
+    ) -> ModelSolution | None:
         """The driver on the quadratic model (20), with the present curvature along the model.
 
         ``off`` is the distance of ``begin`` from the solution; ``estimated``: an estimate of the
@@ -375,9 +377,14 @@ class LargeRun:
         along = np.where(products @ model > 0.0, products @ model, math.inf)
         gram = self.gram + (products.T * [-1.0 / along[0], 1.0 / along[1]]) @ products
         samples = QuadraticSamples(
-            active.block, self.kappa, SETTINGS.bent * self.mean_curvature, model, value,
-            at.gradient - slope, gram,
-        )  # fmt: skip
+            active.block,
+            self.kappa,
+            SETTINGS.bent * self.mean_curvature,
+            model,
+            value,
+            at.gradient - slope,
+            gram,
+        )
         # A μ as large as a step: sharper hinges would block it.
         mu = max(off / (2.0 * float(active.block.weights.sum()) + 1.0), self.moved)
         mu = min(SETTINGS.start_mu, mu)
@@ -408,15 +415,25 @@ class LargeRun:
         change = solution.model - at.model
         model = at.model + length * change
         state, (sums,) = self._visit(
-            _survey_step, self.rows.pair(at.state, self.rows.offsets), active.numbers,
-            solution.flips, self.kappa, self._kink(at.model), self._kink(model), change, length,
-            solution.dual_change, solution.multiple,
-        )  # fmt: skip
+            _survey_step,
+            self.rows.pair(at.state, self.rows.offsets),
+            active.numbers,
+            solution.flips,
+            self.kappa,
+            self._kink(at.model),
+            self._kink(model),
+            change,
+            length,
+            solution.dual_change,
+            solution.multiple,
+        )
         parts = _survey.parts_of(sums, model.size)
         dual = DualSums(
-            -parts.adjoint[:-1], -float(parts.adjoint[-1]), parts.scalars[_survey.ENTROPY],
+            -parts.adjoint[:-1],
+            -float(parts.adjoint[-1]),
+            parts.scalars[_survey.ENTROPY],
             parts.scalars[_survey.ADDITIONS],
-        )  # fmt: skip
+        )
         bound, _ = lower_bound(self.posed.coordinates, self.problem.epsilon, dual)
         if bound > self.bound or self.point is None:
             self.bound, self.point = bound, state
@@ -492,10 +509,18 @@ def _gather(block: Block, pair: tuple[SurveyState, int]) -> tuple[None, tuple[Su
 
 
 def _survey_step(
-    block: Block, pair: tuple[SurveyState, int], numbers: NDArray[np.intp], flips: FloatArray,
-    kappa: float, kink: float, kink_after: float, change: FloatArray, length: float,
-    dual_change: FloatArray, multiple: float,
-) -> tuple[SurveyState, tuple[Sum]]:  # fmt: skip
+    block: Block,
+    pair: tuple[SurveyState, int],
+    numbers: NDArray[np.intp],
+    flips: FloatArray,
+    kappa: float,
+    kink: float,
+    kink_after: float,
+    change: FloatArray,
+    length: float,
+    dual_change: FloatArray,
+    multiple: float,
+) -> tuple[SurveyState, tuple[Sum]]:
     k, offset = pair
     first, last = np.searchsorted(numbers, [offset, offset + k.u.size])
     step = SurveyStep(
@@ -505,15 +530,12 @@ def _survey_step(
     return k._replace(u=u, point=point), (Sum(sums),)
 
 
-def surveyed_point(block: Block, k: SurveyState) -> tuple[FloatArray, tuple[()]]:
+def _surveyed_point(block: Block, k: SurveyState) -> tuple[FloatArray, tuple[()]]:
     """The dual point (s, a) of a survey."""
     return k.point, ()
 
 
 # --- from a subsample to all rows ------------------------------------------------------------
-
-#: Solves a problem without a start: the model with λ, and Gram matrices.
-Cold = Callable[[Problem, float], tuple[FloatArray, int]]
 
 
 def pays(problem: Problem) -> bool:
@@ -535,14 +557,73 @@ def _share(rows: Rows) -> float:
     return min(0.25, share, most_entries(rows) / rows.n_nonzeros)
 
 
-def start_from_sample(problem: Problem, cold: Cold, work: WorkCounts) -> Start | None:
+def many_samples(
+    problem: Problem,
+    *,
+    tol: float,
+    monitor: Monitor,
+    max_iter: int = 200,
+    start: Start | None = None,
+) -> Solution | None:
+    """Solve (P) by quadratic models, from a start or else from the optimum on a subsample.
+
+    None where there are too few samples, or the start is too far, for that to pay.
+    """
+    problem, of_all = distinct_samples(problem)
+    serves = problem.epsilon > 0.0 and max_iter >= MOST_MODELS and not is_wide(problem.rows)
+    if not serves or not (pays(problem) if start is None else _near(problem, start)):
+        return None
+    work = WorkCounts()
+
+    def report(objective: float, bound: float, lam: float) -> bool:
+        return monitor.report(math.ceil(work.total), objective, bound, lam)
+
+    with np.errstate(all="ignore"):
+        start = _start_from_sample(problem, monitor, work) if start is None else start
+        if start is None:
+            return None
+        found = LargeRun(Scaling(problem), work).solve(with_lambda(problem, start), tol, report)
+    if found is None:
+        return None
+    point = problem.rows.run(_surveyed_point, found.point)[0]
+    return Solution(
+        found.model[:-1],
+        found.status,
+        math.ceil(work.total),
+        of_all(point),
+        info={
+            "solver": "interior-point",
+            "distinct_samples": problem.rows.n_samples,
+            "grams": work.total,
+            "visits": work.visits,
+            "sample_grams": work.sample_grams,
+            "near_grams": work.near_grams,
+        },
+        lam=float(found.model[-1]),
+        proven=(found.objective, found.bound),
+    )
+
+
+def _near(problem: Problem, start: Start) -> bool:
+    """Whether a model of the loss at a start pays."""
+    rows = problem.rows
+    many = rows.n_samples >= 0.5 * SETTINGS.many_samples * rows.n_columns
+    large = rows.n_nonzeros >= 0.25 * SETTINGS.many_entries
+    return many and large and start.distance <= SETTINGS.near_nats
+
+
+def _start_from_sample(problem: Problem, monitor: Monitor, work: WorkCounts) -> Start | None:
     """The optimum on a subsample; None if a class is missing there."""
     share, n = _share(problem.rows), problem.rows.n_columns
     rows = sampled(problem.rows, share)
     if rows is None:
         return None
     tol = SETTINGS.sample_tolerance * n / rows.n_samples
-    model, grams = cold(replace(problem, rows=rows), tol)
-    work.sample_grams += share * grams
+    scaling = Scaling(replace(problem, rows=rows))
+    newton, _, found = solve_scaled(
+        scaling, tol, 60, None, Monitor(stop=monitor.stop), estimated=True
+    )
+    work.sample_grams += share * found.n_iter
+    model = newton.best_model()
     distance = sampling_error(n, rows.n_samples, problem.rows.n_samples)
     return Start(model[:-1], float(model[-1]), distance, True)

@@ -21,27 +21,18 @@ from ..dual.coordinates import pair_coordinates
 from ..problem.label_costs import within_reach
 from ..problem.losses import flip_probability
 from ..problem.problem import Problem
-from ..problem.result import Monitor, Result, Solution, Status
+from ..problem.result import Monitor, Solution
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
 from ..rows.reductions import Sum
-from ..starts.start import Start, dual_point_of, start_from, with_lambda
+from ..starts.start import Start
 from . import driver
 from ._cones import cone_of, no_norm
 from ._newton import Newton
 from ._pair import PairState, certify_pair, correct_pair, linearise_pair, open_pair, predict_pair
 from ._sums import CHANGES
-from .front import RowSamples, accepted_start, distinct_samples, greatest_gain, run
-from .large import (
-    MOST_MODELS,
-    LargeFit,
-    LargeRun,
-    WorkCounts,
-    pays,
-    start_from_sample,
-    surveyed_point,
-)
+from .front import RowSamples, distinct_samples, greatest_gain, run
 from .protocols import System
 from .settings import SETTINGS
 from .wide import WideSystem, in_one_block, is_wide, refuse_large, takes_outer
@@ -59,9 +50,13 @@ class PairSamples(RowSamples[State]):
     """
 
     def __init__(
-        self, rows: Rows, kappa: float | None, slopes: State | None = None,
-        epsilon: float = math.inf, system: System | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        rows: Rows,
+        kappa: float | None,
+        slopes: State | None = None,
+        epsilon: float = math.inf,
+        system: System | None = None,
+    ) -> None:
         super().__init__(rows)
         self.kappa, self.slopes, self.epsilon, self.system = kappa, slopes, epsilon, system
 
@@ -118,9 +113,13 @@ class LossSamples(PairSamples):
 
 
 def _open_pair(
-    block: Block, slopes: FloatArray | None, kappa: float | None, epsilon: float,
-    coef: FloatArray, mu: float,
-) -> tuple[PairState, tuple[()]]:  # fmt: skip
+    block: Block,
+    slopes: FloatArray | None,
+    kappa: float | None,
+    epsilon: float,
+    coef: FloatArray,
+    mu: float,
+) -> tuple[PairState, tuple[()]]:
     slopes = _NONE if slopes is None else slopes
     costs = _NONE if kappa is None else within_reach(block.flip_costs(kappa), epsilon)
     return open_pair(block.compiled, costs, slopes, coef, mu), ()
@@ -176,100 +175,39 @@ def interior_point(
     tol: float,
     monitor: Monitor,
     max_iter: int = 200,
-    start: Result | Start | None = None,
+    start: Start | None = None,
 ) -> Solution:
-    """Solve (P) to a certified gap of ``tol``.
+    """Solve (P) to a certified gap of ``tol``; ``start`` is a model to open near.
 
-    Parameters
-    ----------
-    problem, tol, monitor
-        As for every solver.
-    max_iter
-        Limit on Newton iterations, each one weighted Gram matrix and one factorisation.
-    start
-        A model to open near, or an earlier result, for these or other samples, radii, costs or
-        norms, whose own dual point is tried first.
+    ``max_iter`` limits Newton iterations, each one weighted Gram matrix and one factorisation.
     """
-    known = start if isinstance(start, Start) else None
-    if isinstance(start, Result):
-        solution = accepted_start(problem, start, dual_point_of, tol, monitor)
-        if solution is not None:
-            return solution
-        known = start_from(problem, start)
     problem, of_all = distinct_samples(problem, in_one_block)
-    rows = problem.rows
-    scaling, work = Scaling(problem), WorkCounts()
-    many = _run_large(scaling, tol, max_iter, known, monitor, work)
-    info: dict[str, Any] = {"solver": "interior-point", "distinct_samples": rows.n_samples}
-    status: Status
-    point: State | None
-    if many is not None and many.status in (Status.OPTIMAL, Status.STOPPED):
-        best, status, grams, visits = many.model, many.status, work.total, work.visits
-        point = rows.run(surveyed_point, many.point)[0]
-        proven = many.objective, many.bound
-    else:
-        if many is not None:
-            known = Start(many.model[:-1], float(many.model[-1]), many.objective - many.bound)
-        newton, samples, found = _run(scaling, tol, max_iter, known, monitor)
-        best, status, point = newton.best_model(), found.status, found.point
-        grams, visits = found.n_iter + work.total, samples.visits + work.visits
-        proven = newton.best, newton.dual
-    n_iter = math.ceil(grams)
-    info |= {"grams": grams, "visits": visits, "sample_grams": work.sample_grams,
-             "near_grams": float(work.near_grams)}  # fmt: skip
-    point = None if point is None else of_all(point)
+    newton, samples, found = solve_scaled(Scaling(problem), tol, max_iter, start, monitor)
+    best = newton.best_model()
     return Solution(
-        best[:-1], status, n_iter, point, info=info, lam=float(best[-1]), proven=proven
-    )  # fmt: skip
+        best[:-1],
+        found.status,
+        found.n_iter,
+        None if found.point is None else of_all(found.point),
+        info={
+            "solver": "interior-point",
+            "distinct_samples": problem.rows.n_samples,
+            "grams": found.n_iter,
+            "visits": samples.visits,
+        },
+        lam=float(best[-1]),
+        proven=(newton.best, newton.dual),
+    )
 
 
-def _run_large(
+def solve_scaled(
     scaling: Scaling,
     tol: float,
     max_iter: int,
     start: Start | None,
     monitor: Monitor,
-    work: WorkCounts,
-) -> LargeFit | None:
-    """The method for many samples, from the start if that is nearer than a sample leads."""
-    problem = scaling.problem
-    allowed = problem.epsilon > 0.0 and max_iter >= MOST_MODELS
-    near = start if start is not None and _near(problem, start) else None
-    by_sample = pays(problem)
-    if not allowed or is_wide(problem.rows) or (near is None and not by_sample):
-        return None
-
-    def cold(sample: Problem, tol: float) -> tuple[FloatArray, int]:
-        unseen = Monitor(stop=monitor.stop)
-        newton, _, found = _run(Scaling(sample), tol, 60, None, unseen, estimated=True)
-        return newton.best_model(), found.n_iter
-
-    def report(objective: float, bound: float, lam: float) -> bool:
-        return monitor.report(math.ceil(work.total), objective, bound, lam)
-
-    with np.errstate(all="ignore"):
-        if near is not None:
-            found = LargeRun(scaling, work).solve(with_lambda(problem, near), tol, report)
-            if found is not None and found.status is not Status.STALLED:
-                return found
-        if not by_sample:
-            return None
-        start = start_from_sample(problem, cold, work)
-        return None if start is None else LargeRun(scaling, work).solve(start, tol, report)
-
-
-def _near(problem: Problem, start: Start) -> bool:
-    """Whether a model of the loss at a start pays."""
-    rows = problem.rows
-    many = rows.n_samples >= 0.5 * SETTINGS.many_samples * rows.n_columns
-    large = rows.n_nonzeros >= 0.25 * SETTINGS.many_entries
-    return many and large and start.distance <= SETTINGS.near_nats
-
-
-def _run(
-    scaling: Scaling, tol: float, max_iter: int, start: Start | None, monitor: Monitor,
     estimated: bool = False,
-) -> tuple[Newton, PairSamples, driver.Found[State, State]]:  # fmt: skip
+) -> tuple[Newton, PairSamples, driver.Found[State, State]]:
     """The driver on all samples; ``estimated``: an estimate of the distance ends the run, too."""
     problem = scaling.problem
     newton = scaling.newton(problem.epsilon)
@@ -310,7 +248,9 @@ def _opening(scaling: Scaling, start: Start | None) -> tuple[FloatArray, float]:
 
 def null_model(problem: Problem, tol: float = 1e-12, max_iter: int = 200) -> FloatArray:
     """Coefficients of the best model of the free columns alone."""
-    newton, _, _ = _run(Scaling(problem, free_only=True), tol, max_iter, None, Monitor(None, 0))
+    newton, _, _ = solve_scaled(
+        Scaling(problem, free_only=True), tol, max_iter, None, Monitor(None, 0)
+    )
     return np.asarray(newton.best_model()[:-1])
 
 

@@ -28,13 +28,13 @@ from scipy.linalg.lapack import dpstrf
 from ..dual.classes import ClassPoint
 from ..problem.classes import ClassProblem
 from ..problem.problem import PosedProblem, Problem, Same
-from ..problem.result import Result, Solution, Status
+from ..problem.result import Solution
 from ..problem.transport import TransportCost
 from ..rows.arrays import FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows
 from ..rows.reductions import Sum
-from .truncated import truncated_interior_point
+from ..starts.start import Start
 from .wide import MATRIX_LIMIT, is_wide
 
 AnyProblem: TypeAlias = Problem | ClassProblem
@@ -131,6 +131,33 @@ class RowSpace:
         _, (found,) = rows.run(_adjoint, rows.offsets, shares)
         return np.asarray(found[:, ~self.free])
 
+    def solve(
+        self,
+        problem: AnyProblem,
+        method: Callable[..., Solution | None],
+        *,
+        tol: float,
+        start: Start | None,
+        **options: Any,
+    ) -> Solution | None:
+        """The solution of the problem by a method that solves it in the row space."""
+        if start is not None:
+            model = self.coordinates(problem.rows, np.atleast_2d(start.model))
+            start = replace(start, model=model.reshape(*start.model.shape[:-1], -1))
+        found = method(self.posed(problem), tol=_OF_TOL * tol, start=start, **options)
+        if found is None:
+            return None
+        model = self.model(problem.rows, np.atleast_2d(found.coefficients))
+        point = found.point
+        if isinstance(point, ClassPoint) and point.flow is not None:
+            point = ClassPoint(point.shares, self.images(problem.rows, point.flow))
+        return replace(
+            found,
+            coefficients=model.reshape(*found.coefficients.shape[:-1], -1),
+            point=point,
+            info=found.info | {"row_space": self.pivots.size},
+        )
+
 
 def row_space(problem: PosedProblem) -> RowSpace:
     """The row space of the problem's penalised features."""
@@ -156,53 +183,14 @@ def row_space(problem: PosedProblem) -> RowSpace:
         triangle, L = np.ones((1, 1)), np.zeros((len(matrix), 1))
     features, _ = rows.run(_features, rows.offsets, L, np.flatnonzero(free[: whole.X.shape[1]]))
     found = RowSpace(
-        costs, centre, order[:rank].astype(np.intp) - 1, triangle,
+        costs,
+        centre,
+        order[:rank].astype(np.intp) - 1,
+        triangle,
         rows.with_features(features, rank + int(np.count_nonzero(free))),
-    )  # fmt: skip
+    )
     _KNOWN[rows] = found
     return found
-
-
-def solve_in_row_space(
-    problem: AnyProblem,
-    *,
-    solver_of: Callable[[AnyProblem], Callable[..., Solution]],
-    tol: float,
-    start: Result | None = None,
-    **options: Any,
-) -> Solution:
-    """Solve the problem in the row space, by the solver that is chosen for it there."""
-    space, rows = row_space(problem), problem.rows
-    posed = space.posed(problem)
-    if start is not None:
-        model = np.atleast_2d(problem.join(start.coef, start.intercept))
-        coef, intercept = posed.split(_as_given(space.coordinates(rows, model), start.coef))
-        start = replace(start, coef=coef, intercept=intercept)
-    found = solver_of(posed)(posed, start=start, tol=_OF_TOL * tol, **options)
-    early = found.status in (Status.STALLED, Status.MAX_ITER) and "max_iter" not in options
-    if early and problem.epsilon > 0.0:
-        # Kinks may be so stiff that a factor has no digits left for the loss (κ infinite in one
-        # class); products have them.
-        other = truncated_interior_point(posed, tol=_OF_TOL * tol, **options)
-        found = min(found, other, key=_gap)
-    model = space.model(rows, np.atleast_2d(found.coefficients))
-    point = found.point
-    if isinstance(point, ClassPoint) and point.flow is not None:
-        point = ClassPoint(point.shares, space.images(rows, point.flow))
-    return replace(
-        found, coefficients=_as_given(model, found.coefficients), point=point,
-        info=found.info | {"row_space": space.pivots.size},
-    )  # fmt: skip
-
-
-def _gap(found: Solution) -> float:
-    objective, bound = found.proven or (np.inf, 0.0)
-    return objective - bound
-
-
-def _as_given(model: FloatArray, like: FloatArray) -> FloatArray:
-    """A row for each class, or the only row if ``like`` is one."""
-    return model if np.ndim(like) == 2 else model[0]
 
 
 # --- visits to a block, of which the first sample is known ------------------------------------

@@ -27,17 +27,18 @@ from ..problem.domains import Domains, items_of
 from ..problem.label_costs import within_reach
 from ..problem.norms import Norm
 from ..problem.problem import Problem
-from ..problem.result import Monitor, Result, Solution
+from ..problem.result import Monitor, Solution
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
 from ..rows.reductions import Sum
+from ..starts.start import Start
 from ._cones import Cones, RowCone, cone_of, no_norm
 from ._newton import Newton
 from ._pieces import PieceState, Table, follow, linearise, open_pieces, with_missing
 from ._pieces import certify as certify_pieces
 from ._sums import COUNT, SCALARS
-from .front import RowSamples, accepted_start, gain_at_fixed_lambda, run
+from .front import RowSamples, gain_at_fixed_lambda, run
 from .pair import slopes_at
 from .settings import SETTINGS
 
@@ -122,10 +123,21 @@ class TableLayout:
         if problem.fit_intercept:
             coordinate[-1] = place
         return cls(
-            domains, problem.norm, problem.costs, problem.fit_intercept, rows.n_samples,
-            uuid4().bytes, offset, np.array(first), none.astype(np.int32),
-            coordinate, tuple(held), high, start, place + int(offset) + 1,
-        )  # fmt: skip
+            domains,
+            problem.norm,
+            problem.costs,
+            problem.fit_intercept,
+            rows.n_samples,
+            uuid4().bytes,
+            offset,
+            np.array(first),
+            none.astype(np.int32),
+            coordinate,
+            tuple(held),
+            high,
+            start,
+            place + int(offset) + 1,
+        )
 
     # --- what the compiled loops read -------------------------------------------------------
 
@@ -331,9 +343,13 @@ class PieceSamples(RowSamples[State]):
     """The samples of features with domains, as pieces; arguments as for ``pair.PairSamples``."""
 
     def __init__(
-        self, rows: Rows, layout: TableLayout, kappa: float, slopes: State | None = None,
+        self,
+        rows: Rows,
+        layout: TableLayout,
+        kappa: float,
+        slopes: State | None = None,
         epsilon: float = math.inf,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(rows, layout.table)
         self.kappa, self.slopes, self.epsilon = kappa, slopes, epsilon
         self.nulls = self.n_pieces = 0
@@ -374,9 +390,14 @@ class PieceSamples(RowSamples[State]):
 
 
 def _open(
-    block: Block, slope: FloatArray | None, table: Callable[[Block], Table], kappa: float,
-    epsilon: float, coef: FloatArray, mu: float,
-) -> tuple[PieceState, tuple[()]]:  # fmt: skip
+    block: Block,
+    slope: FloatArray | None,
+    table: Callable[[Block], Table],
+    kappa: float,
+    epsilon: float,
+    coef: FloatArray,
+    mu: float,
+) -> tuple[PieceState, tuple[()]]:
     slope = np.zeros(0) if slope is None else slope
     costs = within_reach(block.flip_costs(kappa), epsilon)
     return open_pieces(table(block), costs, slope, coef, mu), ()
@@ -391,13 +412,9 @@ def interior_point_with_domains(
     tol: float,
     monitor: Monitor,
     max_iter: int = 200,
-    start: Result | None = None,
+    start: Start | None = None,
 ) -> Solution:
     """Solve (P') to a certified gap of ``tol``; parameters as for every solver."""
-    if start is not None:
-        solution = accepted_start(problem, start, _pieces_of, tol, monitor)
-        if solution is not None:
-            return solution
     asked = problem
     rows, origin = problem.rows.compact or (problem.rows, None)
     problem = replace(problem, rows=rows)
@@ -424,28 +441,27 @@ def interior_point_with_domains(
         "distinct_samples": rows.n_samples,
     }
     return Solution(
-        layout.coefficients(best), found.status, found.n_iter, pieces, info=info,
-        lam=float(best[-1]), proven=(newton.best, newton.dual),
-    )  # fmt: skip
+        layout.coefficients(best),
+        found.status,
+        found.n_iter,
+        pieces,
+        info=info,
+        lam=float(best[-1]),
+        proven=(newton.best, newton.dual),
+    )
 
 
 def _opening(
-    problem: Problem, layout: TableLayout, start: Result | None
+    problem: Problem, layout: TableLayout, start: Start | None
 ) -> tuple[FloatArray, float]:
     """Coordinates and μ to open with: near the constant model, or near another that starts."""
-    if start is None or start.lam == 0.0 or not np.isfinite([*start.coef, start.intercept]).all():
+    if start is None or not start.lam > 0.0:
         # Flips pay where margins exceed κλ: from a smaller λ on, samples cross that one by one.
         lam = min(max(1.0, 1.0 / problem.kappa), 0.14 / problem.epsilon)
         nothing = np.zeros(problem.costs.size)
         return layout.inside(nothing, lam, _PUSH), SETTINGS.start_mu
-    coefficients = problem.join(start.coef, start.intercept)
-    lam = max(start.lam, problem.dual_norm(coefficients))
-    return layout.inside(coefficients, lam, 0.5 * SETTINGS.start_room), SETTINGS.near_mu
-
-
-def _pieces_of(problem: Problem, start: Result) -> State | None:
-    """The dual point of a result, as a state of the rows; None if it has none."""
-    return pieces_of_dual_point(problem, start.dual)
+    lam = max(start.lam, problem.dual_norm(start.model))
+    return layout.inside(start.model, lam, 0.5 * SETTINGS.start_room), SETTINGS.near_mu
 
 
 def _plain(block: Block, both: Any, n_items: int) -> tuple[PieceMasses, tuple[()]]:
@@ -454,9 +470,11 @@ def _plain(block: Block, both: Any, n_items: int) -> tuple[PieceMasses, tuple[()
     kept = np.flatnonzero(point[:, 0] > 0.0)
     own = np.repeat(np.arange(block.y.size), np.diff(state.starts))[kept]
     bits = np.unpackbits(
-        np.ascontiguousarray(state.sets[kept]).astype("<u8").view(np.uint8), axis=1,
-        bitorder="little", count=n_items,
-    )  # fmt: skip
+        np.ascontiguousarray(state.sets[kept]).astype("<u8").view(np.uint8),
+        axis=1,
+        bitorder="little",
+        count=n_items,
+    )
     flipped = state.pieces[kept, 0] != block.y[own]
     return PieceMasses(own, flipped, np.packbits(bits, axis=1), *point[kept].T.copy()), ()
 

@@ -20,12 +20,12 @@ from ..dual.classes import ClassCoordinates, ClassPoint
 from ..dual.coordinates import pair_coordinates
 from ..problem.classes import ClassProblem
 from ..problem.problem import Problem
-from ..problem.result import Monitor, Result, Solution, Status
+from ..problem.result import Monitor, Solution, Status
 from ..rows.arrays import FloatArray
 from ..rows.interface import BlockFunction, State
-from ..starts.start import dual_point_of
+from ..starts.start import Start
 from . import truncated_samples as visits
-from .front import accepted_start, distinct_samples
+from .front import distinct_samples
 from .preconditioners import Blocks, Diagonal, Preconditioner
 from .truncated_cones import BoxCone, Flow, RoundCone, TruncatedCone
 
@@ -87,22 +87,18 @@ def truncated_interior_point(
     tol: float,
     monitor: Monitor,
     max_iter: int = 150,
-    start: Result | None = None,
+    start: Start | None = None,
     patience: float = math.inf,
 ) -> Solution:
     """Solve the problem to a certified gap of ``tol``.
 
-    With two classes, a ``start`` that its own dual point proves optimal is returned.  Any other is
-    ignored: the method opens with the same point whatever was solved before.  The run ends as
-    stalled where it falls behind a pace of ``patience`` products for all digits of ``tol``.
+    A ``start`` is ignored: the method opens with the same point whatever was solved before.  The
+    run ends as stalled where it falls behind a pace of ``patience`` products for all digits of
+    ``tol``.
     """
     with np.errstate(all="ignore"):
         if isinstance(problem, ClassProblem):
             return _Run(problem, monitor).solve(tol, max_iter, patience)
-        if start is not None:
-            accepted = accepted_start(problem, start, dual_point_of, tol, monitor)
-            if accepted is not None:
-                return accepted
         problem, of_all = distinct_samples(problem)
         found = _Run(problem, monitor).solve(tol, max_iter, patience)
         return replace(found, point=of_all(found.point))
@@ -202,9 +198,14 @@ class _Run:
         coefficients = best_x * self.scale
         info = {"solver": "truncated-interior-point", "products": self.products}
         return Solution(
-            coefficients if self.C > 1 else coefficients[0], status, len(self.monitor.trace),
-            self._final(cone), info=info, lam=best_lam, proven=(best, self.value),
-        )  # fmt: skip
+            coefficients if self.C > 1 else coefficients[0],
+            status,
+            len(self.monitor.trace),
+            self._final(cone),
+            info=info,
+            lam=best_lam,
+            proven=(best, self.value),
+        )
 
     def _first_lambda(self) -> float:
         """About the λ of the optimum, by the size of rows and by what flips cost."""

@@ -30,8 +30,30 @@ from ._truncated import mixed_entropies, pair_product, softmax, worst_labels
 from .class_system import class_curvatures, class_weights
 
 #: Step lengths, at which samples that would be passed book their complementarity.
-LENGTHS = np.array([0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4,
-                    0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0])  # fmt: skip
+LENGTHS = np.array(
+    [
+        0.001,
+        0.002,
+        0.005,
+        0.01,
+        0.02,
+        0.03,
+        0.05,
+        0.07,
+        0.1,
+        0.15,
+        0.2,
+        0.3,
+        0.4,
+        0.5,
+        0.6,
+        0.7,
+        0.8,
+        0.9,
+        0.95,
+        1.0,
+    ]
+)
 
 #: What a share or slack keeps of itself when a step passes its boundary, ...
 KEPT = 0.1
@@ -100,9 +122,14 @@ def opened(problem: Problem | ClassProblem, coef: FloatArray, free: IndexArray, 
 
 
 def _open(
-    block: Block, codes: Any, costs: FlipCosts | float | None, epsilon: float, coef: FloatArray,
-    free: IndexArray, mu: float,
-) -> tuple[WideSamples, tuple[()]]:  # fmt: skip
+    block: Block,
+    codes: Any,
+    costs: FlipCosts | float | None,
+    epsilon: float,
+    coef: FloatArray,
+    free: IndexArray,
+    mu: float,
+) -> tuple[WideSamples, tuple[()]]:
     n, K = block.y.size, max(len(coef), 2)
     own = np.zeros(n, np.intp) if codes is None else codes.astype(np.intp)
     if isinstance(costs, FlipCosts):

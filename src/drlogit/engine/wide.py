@@ -68,8 +68,8 @@ def refuse_large(rows: Rows) -> None:
     if min(rows.n_samples, rows.n_columns) > MATRIX_LIMIT:
         raise ValueError(
             f"X has {rows.n_samples} rows and {rows.n_columns} columns, and the interior point "
-            f"forms a matrix of the smaller number, up to {MATRIX_LIMIT}: use solver='auto' with "
-            "norm='l1' or 'l2' and epsilon > 0"
+            f"forms a matrix of the smaller number, up to {MATRIX_LIMIT}: use norm='l1' or 'l2' "
+            "and epsilon > 0"
         )
 
 
@@ -97,9 +97,13 @@ class WideSystem:
         self.edge = v if self.at else coupling
         both = self.rows.pair(state, self.columns)
         self.system, (schur, excess) = self.rows.run(
-            _factor, both, self.scale * np.sqrt(self.inverse), self.unit,
-            self.scale * self.inverse * self.edge, self.at,
-        )  # fmt: skip
+            _factor,
+            both,
+            self.scale * np.sqrt(self.inverse),
+            self.unit,
+            self.scale * self.inverse * self.edge,
+            self.at,
+        )
         schur[0, 0] += excess + cone[0 if self.at else 2, -1]
         schur[:2, :2] += [[0.0, cone[1, -1]], [cone[1, -1], -1.0]]
         schur[self.at, self.at] -= self.edge @ (self.inverse * self.edge)

@@ -15,9 +15,10 @@ import numpy as np
 from ..dual.certify import certify
 from ..dual.pair import judge
 from ..problem.problem import Problem
-from ..problem.result import Monitor, Result, Solution, Status
+from ..problem.result import Monitor, Solution, Status
 from ..rows.arrays import FloatArray, IndexArray
 from ..rows.interface import State
+from ..starts.start import Start
 from .pair import interior_point
 
 #: Coefficients to begin with, and the share of the set by which it may grow (farm-ads at ε = .01:
@@ -39,7 +40,7 @@ def working_sets(
     tol: float,
     monitor: Monitor,
     max_iter: int = 200,
-    start: Result | None = None,
+    start: Start | None = None,
 ) -> Solution:
     """Solve the problem to a certified gap of ``tol``; ``max_iter`` limits iterations in all.
 
@@ -49,8 +50,8 @@ def working_sets(
     model = np.zeros(problem.costs.size)
     score = _excess(problem, model, None)
     score[~problem.penalised] = np.inf
-    if start is not None and np.shape(start.coef) == (n_features,):
-        score[:n_features][np.asarray(start.coef) != 0.0] = np.inf
+    if start is not None:
+        score[start.model != 0.0] = np.inf
     score = score[:n_features]
     columns = _largest(score, _FIRST + int(np.isinf(score).sum()))
     gap, bound, n_iter, status, point, lam = 1.0, 0.0, 0, Status.MAX_ITER, None, None

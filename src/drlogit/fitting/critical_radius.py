@@ -48,8 +48,8 @@ import numpy as np
 from scipy.special import softmax
 
 from ..engine.classes import least_budget
-from ..engine.methods import is_expensive
 from ..engine.pair import flip_budget
+from ..engine.plan import is_expensive
 from ..engine.row_space import has_fewer_columns, row_space
 from ..engine.tables import critical_radius, interior_point_with_domains
 from ..engine.wide import DENSE_LIMIT

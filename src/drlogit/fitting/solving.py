@@ -5,25 +5,21 @@ from __future__ import annotations
 import math
 import numbers
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
-from importlib import import_module
 from typing import Any, Literal, TypeAlias, get_args
 
 from numpy.typing import ArrayLike
 
-from ..dual.certify import Certificate, certify
-from ..engine.methods import special_method
-from ..engine.row_space import solve_in_row_space, takes_row_space
+from ..engine.plan import plan
 from ..problem.classes import ClassProblem
 from ..problem.norms import Norm, NormName
 from ..problem.problem import Problem, build_problem
-from ..problem.result import Callback, Monitor, Result, Solution, Status
+from ..problem.result import Callback, Monitor, Result, Status
 from ..problem.stopping import Stop
-from ..rows.arrays import FloatArray
 from ..rows.checks import ParameterError
 from ..rows.threads import one_blas_thread
+from .attempts import best_proven
 from .classes import build_class_problem, several_classes
 from .exact_zeros import with_exact_zeros
 
@@ -46,7 +42,6 @@ def solve(
     categories: Any = None,
     bounds: Any = None,
     sample_weight: ArrayLike | None = None,
-    solver: SolverName = "auto",
     tol: float = 1e-6,
     max_iter: int | None = None,
     max_time: float | None = None,
@@ -54,7 +49,6 @@ def solve(
     callback: Callback | None = None,
     verbose: int = 0,
     n_jobs: int | None = None,
-    **solver_options: Any,
 ) -> Result:
     """Fit Wasserstein distributionally robust logistic regression and certify it.
 
@@ -97,9 +91,6 @@ def solve(
         nothing.  Columns in ``categories`` have no bounds.
     sample_weight : array of shape (n_samples,), optional
         Non-negative weights.  Only their proportions matter, so ε keeps its meaning.
-    solver : str
-        ``"auto"`` chooses the interior point or, if its matrices would be too large, a method
-        without matrices; ``"interior-point"`` insists on the former.
     tol : float
         Largest duality gap, absolute, in nats of log-loss; the same for every solver.
     max_iter : int, optional
@@ -108,8 +99,7 @@ def solve(
         Time limit in seconds, checked between iterations.  The best certified point so far is
         returned, and the status says so.
     start : Result, optional
-        An earlier result to start from; samples, radius, costs and norm may differ.  The truncated
-        interior point uses it only if it is optimal already.
+        An earlier result to start from; samples, radius, costs and norm may differ.
     callback : callable, optional
         Called with an :class:`~drlogit.problem.result.Iterate` per iteration; True stops the run.
     verbose : int
@@ -117,8 +107,6 @@ def solve(
     n_jobs : int, optional
         Number of threads, each with a share of the samples; -1 for all cores.  None uses one thread
         per half a million entries of X, but no more than cores or ``OMP_NUM_THREADS``.
-    **solver_options
-        Options of the solver; unknown ones raise ``TypeError``.
 
     Returns
     -------
@@ -135,22 +123,39 @@ def solve(
     >>> result.coef.shape, result.gap <= 1e-6
     ((5,), True)
     """
-    stop = Stop(max_time, keeps=True)
-    call = _Call(solver, tol, max_iter, start, callback, verbose, solver_options, stop)
+    started, stop = time.perf_counter(), Stop(max_time, keeps=True)
+    _check_limits(tol, max_iter)
     classes = several_classes(y)
     build = build_problem if classes is None else partial(build_class_problem, classes=classes)
     problem = build(
-        X, y, epsilon=epsilon, kappa=kappa, norm=norm, fit_intercept=fit_intercept,
-        feature_costs=feature_costs, categories=categories, bounds=bounds,
-        sample_weight=sample_weight, n_jobs=n_jobs,
-    )  # fmt: skip
-    return call.run(problem)
+        X,
+        y,
+        epsilon=epsilon,
+        kappa=kappa,
+        norm=norm,
+        fit_intercept=fit_intercept,
+        feature_costs=feature_costs,
+        categories=categories,
+        bounds=bounds,
+        sample_weight=sample_weight,
+        n_jobs=n_jobs,
+    )
+    return solve_problem(
+        problem,
+        tol=tol,
+        max_iter=max_iter,
+        start=start,
+        callback=callback,
+        verbose=verbose,
+        stop=stop,
+        started=started,
+    )
 
 
 def solve_problem(
     problem: Problem | ClassProblem,
     *,
-    solver: str = "auto",
+    solver: SolverName = "auto",
     tol: float = 1e-6,
     max_iter: int | None = None,
     start: Result | None = None,
@@ -158,120 +163,72 @@ def solve_problem(
     verbose: int = 0,
     stop: Stop | None = None,
     judged: bool = True,
-    **solver_options: Any,
+    started: float | None = None,
 ) -> Result:
     """Solve a problem that has been built, as :func:`solve` does.
 
     With :meth:`Problem.with_radius` the data are checked once for many fits.  ``judged=False``
     (used in cross-validation) reports the solver's own gap and skips the certificate, which takes
-    as long as the fit of a small table.
+    as long as the fit of a small table.  ``solver="interior-point"`` leaves out the methods that
+    form no matrix.  ``started`` is when the setup began, by ``time.perf_counter``.
     """
-    stop = stop or Stop()
-    call = _Call(solver, tol, max_iter, start, callback, verbose, solver_options, stop, judged)
-    return call.run(problem)
-
-
-@dataclass
-class _Call:
-    """One call of a solver with its checked options."""
-
-    name: str
-    tol: float
-    max_iter: int | None
-    start: Result | None
-    callback: Callback | None
-    verbose: int
-    options: dict[str, Any]
-    stop: Stop
-    judged: bool = True
-    started: float = field(default_factory=time.perf_counter)
-
-    def __post_init__(self) -> None:
-        if self.name not in get_args(SolverName):
-            names = " or ".join(map(repr, get_args(SolverName)))
-            raise ValueError(f"solver must be {names}, got {self.name!r}")
-        if not _is_real(self.tol) or not (math.isfinite(self.tol) and self.tol > 0.0):
-            raise ParameterError("tol", f"must be finite and > 0, got {self.tol!r}")
-        most = self.max_iter
-        if most is not None and (
-            not isinstance(most, numbers.Integral) or isinstance(most, bool) or most < 1
-        ):
-            raise ParameterError("max_iter", f"must be a positive integer or None, got {most!r}")
-
-    def run(self, problem: Problem | ClassProblem) -> Result:
-        """Solve, certify, report."""
-        ball = problem.ball
-        if isinstance(problem, Problem) and problem.epsilon == 0.0 and problem.domains is not None:
-            # Without an adversary, domains have no effect.
-            problem = replace(problem, cost=replace(problem.cost, domains=None))
-        function, options = self._solver_of(problem), dict(self.options)
-        if self.max_iter is not None:
-            options["max_iter"] = int(self.max_iter)
-        if self.start is not None:
-            options["start"] = self.start
-        announce(problem, self.callback, self.verbose)
-        setup_time = time.perf_counter() - self.started
-        monitor = Monitor(self.callback, self.verbose, self.stop)
-        with one_blas_thread, self.stop.listening():
-            solution = function(problem, tol=self.tol, monitor=monitor, **options)
-            # Certify the returned coefficients, those of the original features.
-            coef, intercept = problem.split(solution.coefficients)
-            returned = problem.join(coef, intercept)
-            certificate = self._certificate(problem, solution, returned)
-            moved = with_exact_zeros(problem, returned, certificate, self.tol)
-            coef, intercept, certificate = moved or (coef, intercept, certificate)
-        ended = solution.status
-        if ended is Status.STOPPED and monitor.ended is not None:
-            ended = monitor.ended
-        status = ended.judged(certificate.gap, self.tol)
-        result = Result(
-            coef=coef,
-            intercept=intercept,
-            lam=certificate.lam,
-            objective=certificate.primal,
-            dual_objective=certificate.dual,
-            gap=certificate.gap,
-            dual=certificate.dual_point(problem),
-            status=status,
-            n_iter=solution.n_iter,
-            solver=solution.info.get("solver", self.name),
-            setup_time=setup_time,
-            solve_time=monitor.elapsed,
-            trace=monitor.trace,
-            info=solution.info,
-            ball=ball,
+    _check_limits(tol, max_iter)
+    if solver not in get_args(SolverName):
+        names = " or ".join(map(repr, get_args(SolverName)))
+        raise ValueError(f"solver must be {names}, got {solver!r}")
+    started = time.perf_counter() if started is None else started
+    stop, ball = stop or Stop(), problem.ball
+    if isinstance(problem, Problem) and problem.epsilon == 0.0 and problem.domains is not None:
+        # Without an adversary, domains have no effect.
+        problem = replace(problem, cost=replace(problem.cost, domains=None))
+    announce(problem, callback, verbose)
+    setup_time = time.perf_counter() - started
+    monitor = Monitor(callback, verbose, stop)
+    with one_blas_thread, stop.listening():
+        best = best_proven(
+            problem,
+            plan(problem, products=solver == "auto"),
+            tol=tol,
+            max_iter=max_iter,
+            monitor=monitor,
+            start=start,
+            judged=judged,
         )
-        early = status in (Status.MAX_ITER, Status.STALLED, Status.FAILED) and self.max_iter is None
-        misled = self.start is not None and (early or status is Status.UNPROVEN)
-        misled = misled and not (self.stop.late or self.stop.interrupted)
-        if misled:  # a poor start may be the reason: try without it
-            other = replace(self, start=None).run(problem)
-            return other if other.gap < result.gap else result
-        return result
+        model, certificate = best.model, best.certificate
+        assert model is not None
+        assert certificate is not None
+        coef, intercept = problem.split(model)
+        moved = with_exact_zeros(problem, model, certificate, tol)
+        coef, intercept, certificate = moved or (coef, intercept, certificate)
+    ended = best.status
+    if ended is Status.STOPPED and monitor.ended is not None:
+        ended = monitor.ended
+    return Result(
+        coef=coef,
+        intercept=intercept,
+        lam=certificate.lam,
+        objective=certificate.primal,
+        dual_objective=certificate.dual,
+        gap=certificate.gap,
+        dual=certificate.dual_point(problem),
+        status=ended.judged(certificate.gap, tol),
+        n_iter=best.n_iter,
+        solver=best.info["solver"],
+        setup_time=setup_time,
+        solve_time=monitor.elapsed,
+        trace=monitor.trace,
+        info=best.info,
+        ball=ball,
+    )
 
-    def _certificate(
-        self, problem: Problem | ClassProblem, solution: Solution, returned: FloatArray
-    ) -> Certificate:
-        """The certificate of the answer; with ``judged=False``, the solver's own if it suffices."""
-        if not self.judged and solution.proven is not None:
-            objective, bound = solution.proven
-            if objective - bound <= self.tol:
-                return Certificate(objective, bound, solution.lam or 0.0, None)
-        return certify(problem, returned, point=solution.point, guess=solution.lam, tol=self.tol)
 
-    def _solver_of(self, problem: Problem | ClassProblem) -> Callable[..., Solution]:
-        """The function of the solver for this kind of problem."""
-        if takes_row_space(problem):
-            return partial(solve_in_row_space, solver_of=self._solver_of)
-        if self.name == "auto" and (method := special_method(problem)) is not None:
-            return method
-        module, function = "..engine.pair", "interior_point"
-        if isinstance(problem, ClassProblem):
-            module, function = "..engine.classes", "interior_point_for_classes"
-        elif problem.domains is not None:
-            module, function = "..engine.tables", "interior_point_with_domains"
-        found: Callable[..., Solution] = getattr(import_module(module, __package__), function)
-        return found
+def _check_limits(tol: Any, max_iter: Any) -> None:
+    if not _is_real(tol) or not (math.isfinite(tol) and tol > 0.0):
+        raise ParameterError("tol", f"must be finite and > 0, got {tol!r}")
+    if max_iter is not None and (
+        not isinstance(max_iter, numbers.Integral) or isinstance(max_iter, bool) or max_iter < 1
+    ):
+        raise ParameterError("max_iter", f"must be a positive integer or None, got {max_iter!r}")
 
 
 def announce(

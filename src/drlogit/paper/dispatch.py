@@ -14,11 +14,9 @@ from typing import Any, Literal, TypeAlias
 from numpy.typing import ArrayLike
 
 from ..dual.certify import Certificate, certify
-from ..engine.methods import special_method
-from ..engine.row_space import solve_in_row_space, takes_row_space
+from ..fitting import solving as fitting_solving
 from ..fitting.classes import build_class_problem, several_classes
 from ..fitting.exact_zeros import with_exact_zeros
-from ..fitting.solving import announce
 from ..problem.classes import ClassProblem
 from ..problem.norms import Norm, NormName
 from ..problem.problem import Problem, build_problem
@@ -269,6 +267,18 @@ class _PaperCall:
 
     def run(self, problem: Problem | ClassProblem) -> Result:
         """Solve, certify, report."""
+        if self.name in ("auto", "interior-point"):
+            return fitting_solving.solve_problem(
+                problem,
+                solver=self.name,  # type: ignore[arg-type]
+                tol=self.tol,
+                max_iter=self.max_iter,
+                start=self.start,
+                callback=self.callback,
+                verbose=self.verbose,
+                stop=self.stop,
+                judged=self.judged,
+            )
         ball = problem.ball
         if isinstance(problem, Problem) and problem.epsilon == 0.0 and problem.domains is not None:
             # Without an adversary, domains have no effect.
@@ -280,8 +290,6 @@ class _PaperCall:
             options["start"] = self.start
         if self.lam is not None:
             options["lam"] = self.lam
-        if self.name in ("auto", "interior-point"):
-            announce(problem, self.callback, self.verbose)
         setup_time = time.perf_counter() - self.started
         monitor = Monitor(self.callback, self.verbose, self.stop)
         with one_blas_thread, self.stop.listening():
@@ -339,10 +347,6 @@ class _PaperCall:
         table = JOINT_SOLVERS if self.lam is None else SUBPROBLEM_SOLVERS
         module, function = table["interior-point" if self.name == "auto" else self.name]
         special, allowed = "", ["auto", "interior-point"]
-        if self.name in allowed and takes_row_space(problem):
-            return partial(solve_in_row_space, solver_of=self._solver_of)
-        if self.name == "auto" and (method := special_method(problem)) is not None:
-            return method
         if isinstance(problem, ClassProblem):
             special = "more than two classes"
             module, function = "..engine.classes", "interior_point_for_classes"

@@ -138,9 +138,14 @@ def pose_classes(
     if not by_sample:
         cost = replace(cost, labels=FlipCosts.from_stated(kappa, classes))
     return ClassProblem(
-        plain.rows, plain.epsilon, cost, plain.fit_intercept,
-        codes=plain.rows.scatter(codes), classes=classes, as_given=given.domains is None,
-    )  # fmt: skip
+        plain.rows,
+        plain.epsilon,
+        cost,
+        plain.fit_intercept,
+        codes=plain.rows.scatter(codes),
+        classes=classes,
+        as_given=given.domains is None,
+    )
 
 
 def _scores(block: Block, codes: FloatArray, coefficients: FloatArray) -> tuple[Scored, tuple[()]]:

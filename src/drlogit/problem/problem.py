@@ -85,8 +85,13 @@ class PosedProblem:
         stated = {} if self.domains is None else self.domains.stated(costs)
         plain = self.matrix if (costs == 1.0).all() else costs
         return ResultBall(
-            self.epsilon, self.cost.labels, self.norm.name, plain, self.fit_intercept, **stated,
-        )  # fmt: skip
+            self.epsilon,
+            self.cost.labels,
+            self.norm.name,
+            plain,
+            self.fit_intercept,
+            **stated,
+        )
 
     @property
     def dearest_flip(self) -> float:
@@ -129,9 +134,9 @@ class PosedProblem:
             return self._shifted(coefficients, sign)
         factor, n = np.linalg.cholesky(self.matrix), len(self.matrix)
         moved = self._shifted(coefficients, sign) if sign > 0.0 else coefficients.copy()
-        moved[:n] = factor @ moved[:n] if sign < 0.0 else (
-            solve_triangular(factor, moved[:n], lower=True)
-        )  # fmt: skip
+        moved[:n] = (
+            factor @ moved[:n] if sign < 0.0 else (solve_triangular(factor, moved[:n], lower=True))
+        )
         return moved if sign > 0.0 else self._shifted(moved, sign)
 
     def _shifted(self, coefficients: FloatArray, sign: float) -> FloatArray:
@@ -300,9 +305,14 @@ def pose_problem(
     )
     costs = check_costs(feature_costs if matrix is None else None, n_features)
     rows, cost = ground_cost(
-        rows, transport, costs, labels, check_domains(categories, bounds, costs.size, names), names,
+        rows,
+        transport,
+        costs,
+        labels,
+        check_domains(categories, bounds, costs.size, names),
+        names,
         for_numbers=for_numbers,
-    )  # fmt: skip
+    )
     if matrix is not None:
         if not isinstance(rows, LocalRows):
             raise ValueError(

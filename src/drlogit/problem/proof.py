@@ -39,12 +39,18 @@ from .dual_point import ClassDualPoint, DualPoint, Moves
 #: Type and dimensions of the arrays of each kind of proof, in the order of the points' attributes.
 _PAIR = {"s": ("<f8", 1), "flip_share": ("<f8", 1)}
 _MOVES = {
-    "moves_sample": ("<i8", 1), "moves_flipped": ("|b1", 1), "moves_items": ("|u1", 2),
-    "moves_share": ("<f8", 1), "moves_s": ("<f8", 1),
-}  # fmt: skip
+    "moves_sample": ("<i8", 1),
+    "moves_flipped": ("|b1", 1),
+    "moves_items": ("|u1", 2),
+    "moves_share": ("<f8", 1),
+    "moves_s": ("<f8", 1),
+}
 _CLASSES = {
-    "probabilities": ("<f8", 2), "labels": ("<f8", 2), "codes": ("<i8", 1), "flow": ("<f8", 2),
-}  # fmt: skip
+    "probabilities": ("<f8", 2),
+    "labels": ("<f8", 2),
+    "codes": ("<i8", 1),
+    "flow": ("<f8", 2),
+}
 
 #: The largest average number of pieces per sample that is accepted; fits have one to six.
 _PIECES = 16

@@ -294,9 +294,14 @@ def dask_rows(
         *(_grouped(each, chunks) for each in parts),
     )
     return DaskRows(
-        place, shares, chunks, lengths,
-        n_columns=widths[0] + int(intercept), n_nonzeros=sum(counts), intercept=intercept,
-    )  # fmt: skip
+        place,
+        shares,
+        chunks,
+        lengths,
+        n_columns=widths[0] + int(intercept),
+        n_nonzeros=sum(counts),
+        intercept=intercept,
+    )
 
 
 def _row_parts(X: Any) -> list[Part]:

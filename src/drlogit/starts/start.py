@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from ..dual.certify import pieces_of_dual_point
+from ..problem.classes import ClassProblem
 from ..problem.problem import Problem
 from ..problem.result import Result
 from ..rows.arrays import FloatArray
@@ -39,16 +42,18 @@ def sampling_error(n_columns: int, n_samples: float, other: float = np.inf) -> f
     return 0.5 * n_columns * abs(1.0 / n_samples - 1.0 / other)
 
 
-def start_from(problem: Problem, result: Result) -> Start | None:
+def start_from(problem: Problem | ClassProblem, result: Result) -> Start | None:
     """An earlier result, for these or other samples, radii, costs or norms, as a start.
 
-    None if its coefficients are not finite.
+    None if its coefficients are not finite, or not those of as many classes.
     """
+    if isinstance(problem, ClassProblem) and len(np.atleast_2d(result.coef)) != problem.n_classes:
+        return None
     model = problem.join(result.coef, result.intercept)
     if not np.isfinite(model).all():
         return None
     # No step moves coefficients of columns without an entry, which other samples may have had.
-    model[problem.rows.column_scale == 0.0] = 0.0
+    model[..., problem.rows.column_scale == 0.0] = 0.0
     ball, rows, epsilon, kappa = result.ball, problem.rows, problem.epsilon, problem.kappa
     same = result.flip_share.shape == (rows.n_samples,)
     known = ball is not None and ball.norm == problem.norm.name
@@ -76,15 +81,20 @@ def with_lambda(problem: Problem, start: Start) -> Start:
     return replace(start, lam=problem.best_lambda(start.model))
 
 
-def is_for(problem: Problem, start: Result) -> bool:
-    """Whether a result is one for this radius and flip cost, as far as it says."""
-    ball = start.ball
-    return ball is None or (ball.epsilon, ball.labels.unit) == (problem.epsilon, problem.kappa)
+def dual_point_of(problem: Problem | ClassProblem, start: Result) -> Any:
+    """The dual point of a result for this radius, flip cost and samples, as a state of the rows.
 
-
-def dual_point_of(problem: Problem, start: Result) -> State | None:
-    """``(s, a)`` of a result for as many samples, as a state of the rows; None if it has none."""
-    dual, rows = start.dual, problem.rows
+    None if it has none, and with several classes.
+    """
+    dual, rows, ball = start.dual, problem.rows, start.ball
+    other = ball is not None and (ball.epsilon, ball.labels.unit) != (
+        problem.epsilon,
+        problem.kappa,
+    )
+    if other or isinstance(problem, ClassProblem):
+        return None
+    if problem.domains is not None:
+        return pieces_of_dual_point(problem, dual)
     if dual is None or dual.s.shape != (rows.n_samples,):
         return None
     return rows.pair(rows.scatter(dual.s), rows.scatter(dual.flip_share))

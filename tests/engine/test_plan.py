@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import drlogit
-from drlogit.engine import methods
+import zoo
+from drlogit.engine import plan
 from drlogit.problem.problem import build_problem
 
 
@@ -34,7 +35,7 @@ def test_the_method_follows_from_what_a_matrix_costs(shape, norm, kappa, solver)
     X, y = data(*shape, seed=1)
     ball = {"epsilon": 0.05, "kappa": kappa, "norm": norm}
     found = drlogit.solve(X, y, **ball)
-    judge = drlogit.solve(X, y, solver="interior-point", tol=1e-8, **ball)
+    judge = zoo.by_matrices(X, y, tol=1e-8, **ball)
     assert found.solver == solver
     assert found.gap <= 1e-6
     assert found.dual_objective <= judge.objective + 1e-10
@@ -43,12 +44,10 @@ def test_the_method_follows_from_what_a_matrix_costs(shape, norm, kappa, solver)
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_where_products_are_slow_the_interior_point_goes_on(norm, monkeypatch):
-    monkeypatch.setattr(methods, "_MATRICES", 0.5)
+    monkeypatch.setattr(plan, "_MATRICES", 0.5)
     X, y = data(400, 500, seed=2, collinear=30.0)
     found = drlogit.solve(X, y, epsilon=0.005, kappa=1.0, norm=norm)
-    judge = drlogit.solve(
-        X, y, epsilon=0.005, kappa=1.0, norm=norm, solver="interior-point", tol=1e-8
-    )
+    judge = zoo.by_matrices(X, y, epsilon=0.005, kappa=1.0, norm=norm, tol=1e-8)
     assert found.solver == "interior-point"
     assert found.info["products"] > 0
     assert found.gap <= 1e-6
@@ -90,7 +89,7 @@ def test_paths_of_wide_data_begin_at_a_bound_without_matrices(norm):
 
 @pytest.mark.parametrize("most", [5, 12])
 def test_max_iter_limits_the_iterations_of_both_methods(most, monkeypatch):
-    monkeypatch.setattr(methods, "_MATRICES", 0.5)
+    monkeypatch.setattr(plan, "_MATRICES", 0.5)
     X, y = data(400, 500, seed=2, collinear=30.0)
     found = drlogit.solve(X, y, epsilon=0.005, kappa=1.0, norm="l1", max_iter=most)
     assert found.n_iter <= most
@@ -100,8 +99,8 @@ def test_max_iter_limits_the_iterations_of_both_methods(most, monkeypatch):
 @pytest.mark.parametrize("seed", [5, 7, 9])
 def test_a_poor_model_of_the_products_is_no_start(seed, monkeypatch):
     """The run with products ends above the constant model, and the other one begins anew."""
-    monkeypatch.setattr(methods, "_EXPENSIVE", 0.0)
-    monkeypatch.setattr(methods, "_MATRICES", 1.0)
+    monkeypatch.setattr(plan, "_EXPENSIVE", 0.0)
+    monkeypatch.setattr(plan, "_MATRICES", 1.0)
     X, y = data(100, 120, seed)
     rng = np.random.default_rng(seed)
     X = X * 10.0 ** rng.uniform(-1.0, 1.0, 120) + 30.0 * rng.standard_normal(120)
@@ -114,7 +113,7 @@ def test_a_poor_model_of_the_products_is_no_start(seed, monkeypatch):
 
 def test_a_limit_keeps_what_the_products_reached(monkeypatch):
     """The interior point is stopped at its start, where its own bound is 0."""
-    monkeypatch.setattr(methods, "_MATRICES", 0.5)
+    monkeypatch.setattr(plan, "_MATRICES", 0.5)
     X, y = data(400, 500, seed=2, collinear=30.0)
     trace = []
 
