@@ -56,6 +56,17 @@ def test_other_labels_are_other_data(tmp_path: Path) -> None:
     assert "or data" in found.reason
 
 
+def test_flips_spend_the_radius() -> None:
+    """All labels at random, as the predictions: only what that costs speaks against it."""
+    X, y = samples()
+    fit = drlogit.solve(X, y, epsilon=0.05, kappa=1.0)
+    assert fit.dual is not None
+    even = np.full((y.size, 3), 1.0 / 3.0)
+    constant = replace(fit, coef=np.zeros((3, 4)), intercept=np.zeros(3))  # promises log 3
+    forged = replace(constant, dual=replace(fit.dual, probabilities=even, labels=even))
+    assert drlogit.verify(forged, X, y).lower <= fit.objective
+
+
 @pytest.mark.parametrize("part", ["probabilities", "labels", "flow"])
 def test_what_is_no_proof(part: str) -> None:
     X, y = samples()

@@ -64,6 +64,24 @@ def test_pieces_are_no_more_than_their_samples(excess: float) -> None:
     assert "infeasible dual point" in found.reason
 
 
+def test_a_change_to_the_highest_category_counts_once() -> None:
+    """At ``ε = c/2`` the labels of two categories that separate them are as good as coins."""
+    X, y = np.repeat(np.eye(2), 30, axis=0), np.repeat([1, 0], 30)
+    case = {"X": X, "y": y, "epsilon": 0.35, "kappa": INF, "categories": [[0, 1]]}
+    result = drlogit.solve(**case)
+    assert result.objective < 0.65
+    result = replace(result, coef=np.zeros(2), intercept=0.0)  # promises log 2
+    own = np.flatnonzero(y == 0)
+    for share in (0.1, 0.5, 0.68, 1.0):
+        moves = Moves(
+            own, own < 0, np.full((30, 1), 128, np.uint8), np.full(30, share), np.full(30, 0.5)
+        )
+        assert proven(result, case, DualPoint(np.full(60, 0.5), np.zeros(60), moves)).lower < 0.65
+    enough = {**case, "epsilon": 0.51}
+    point = DualPoint(np.full(60, 0.5), np.zeros(60), moves)
+    assert proven(drlogit.solve(**enough), enough, point).lower == pytest.approx(math.log(2.0))
+
+
 @pytest.mark.parametrize("epsilon", [0.0, 0.05])
 def test_a_model_beyond_the_class_has_no_lower_bound(epsilon: float) -> None:
     """Two free columns that agree to within 1e-7: a coefficient of 1e7 each does what no model of

@@ -121,6 +121,14 @@ def test_sums_are_within_their_errors():
             assert error[k, j] <= 2e-14 * np.abs([x[j] for x in rows]).sum()
 
 
+def test_what_rounding_takes_from_a_sum_is_carried():
+    total = PanelSum(1, 1)
+    for value in (1e16, *[1.0] * 3000, -1e16):
+        total.add(np.ones((1, 1)), np.ones((1, 1)), np.array([[value]]))
+    value, error = total.result(0)
+    assert abs(value[0, 0] - 3000.0) <= error[0, 0] <= 30.0
+
+
 def test_gains_that_nearly_cancel_a_margin():
     """A bounded feature of 1e8 whose move cancels the margin: its gain is as exact as the bound."""
     rng = np.random.default_rng(1)
