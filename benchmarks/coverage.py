@@ -199,9 +199,9 @@ class Truth:
         X, y, w = self.X, self.y, self.w
         if some is not None:
             X, y = X[some], y[some]
-        rows = {"X": X, "y": y, "sample_weight": w} | ball
-        loss = np.mean([drlogit.worst_case_loss(each, **rows) for each in models])
-        error = np.mean([drlogit.misclassification_bounds(each, **rows).worst for each in models])
+        rows = {"X": X, "y": y, "sample_weight": w, "ball": drlogit.Ball(**ball)}
+        loss = np.mean([drlogit.worst_case(each, **rows).value for each in models])
+        error = np.mean([drlogit.worst_case(each, metric="error", **rows).value for each in models])
         return float(loss), float(error)
 
 

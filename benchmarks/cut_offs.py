@@ -44,14 +44,15 @@ def credit() -> None:
     for share in (0.0, 0.25, 0.5, 1.0, 2.0):
         epsilon = share * model.epsilon_
         found = drlogit.choose_threshold(model, *held, costs=GERMAN, epsilon=epsilon)
-        seen = drlogit.worst_case(model, *held, GERMAN, threshold=found.threshold, epsilon=epsilon)
+        ball = drlogit.worst_case(model, *held).ball.replace(epsilon=epsilon)
+        seen = drlogit.worst_case(model, *held, GERMAN, threshold=found.threshold, ball=ball)
         print(f"| {epsilon:.4g} | {found.threshold:.2f} | {found.promise.nominal:.2f} | "
               f"{seen.value:.2f} | {found.promise.value:.2f} | {found.usual_promise.nominal:.2f} | "
               f"{found.usual_promise.value:.2f} |", flush=True)  # fmt: skip
     print()
     for metric in ("precision", "fpr"):
         print(drlogit.worst_case(model, *held, metric, threshold=5.0 / 6.0))
-    print(drlogit.breaking_point(model, *held, GERMAN, 1.0, threshold=5.0 / 6.0))
+    print(drlogit.worst_case(model, *held, GERMAN, threshold=5.0 / 6.0).breaking_point(1.0))
 
 
 def happened(model: Any, other: pd.DataFrame, threshold: float) -> dict[str, float]:

@@ -30,9 +30,17 @@ def robust_objective_and_gap(
     """The worst-case loss of a model, and how far above the certified bound of a fit it is."""
     ball = {"epsilon": epsilon, "kappa": kappa, **options}
     bound = drlogit.solve(X, y, tol=_EXACT, **ball).dual_objective
-    ball.pop("fit_intercept", None)
-    value = drlogit.worst_case_loss((coef, intercept), X, y, **ball)
-    return float(value), float(value - bound)
+    options.pop("fit_intercept", None)
+    stated = {"norm": "l1", "feature_costs": None} | options
+    stated.pop("sample_weight", None)
+    value = drlogit.worst_case(
+        (coef, intercept),
+        X,
+        y,
+        ball=drlogit.Ball(epsilon, kappa, **stated),
+        sample_weight=options.get("sample_weight"),
+    ).value
+    return value, value - bound
 
 
 def plain_objective_and_gap(

@@ -119,7 +119,8 @@ def main() -> None:
     for name, each in models.items():
         likely = each.predict_proba(X_test)[:, 1]
         accuracy = np.mean((likely > 0.5) == rich)
-        worst = drlogit.worst_case_loss(each, X_test, y_test, epsilon=0.01, kappa=1.0)
+        ball = drlogit.Ball(epsilon=0.01, kappa=1.0)
+        worst = float(drlogit.worst_case(each, X_test, y_test, ball=ball))
         print(f"   {log_loss(rich, likely):.5f}   {accuracy:.2%}    {worst:.4f}   {name}")
 
     print("\n3. Elsewhere, the same probabilities to:\n")

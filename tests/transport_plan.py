@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from scipy.special import logsumexp
 
 from drlogit.problem.norms import NORMS
-from drlogit.robustness.linear_model import as_linear
+from drlogit.robustness.models import measured
 
 
 def check_distribution(
@@ -18,7 +18,7 @@ def check_distribution(
 
     ``kappa`` is a number, a dict by label, or one for each sample.
     """
-    linear = as_linear(model)
+    linear = measured(model)
     X = X.toarray() if sp.issparse(X) else np.asarray(X, dtype=float)
     costs = np.ones(X.shape[1]) if costs is None else np.asarray(costs)
     weights = np.ones(len(y)) if weights is None else np.asarray(weights)
@@ -48,5 +48,5 @@ def check_distribution(
     classes = np.unique(y) if linear.classes is None else np.array(linear.classes)
     own_score = scores[np.arange(len(scores)), np.searchsorted(classes, distribution.label)]
     loss = mass @ (logsumexp(scores, axis=1) - own_score)
-    assert loss == pytest.approx(distribution.expected_loss, abs=1e-7)
+    assert loss == pytest.approx(distribution.value, abs=1e-7)
     assert -1e-9 <= distribution.supremum - loss <= tol * (1.0 + 1e-6) + 1e-9

@@ -33,9 +33,10 @@ def fit_and_question(folder: Path) -> dict[str, float]:
     drlogit.save_model(fitted, folder / "model.json")
     again: drlogit.DRLogisticRegression = drlogit.load_model(folder / "model.json")
 
-    worst: float = drlogit.worst_case_loss(model, X, y, epsilon=0.1, kappa=1.0)
-    moved = drlogit.worst_case_distribution(result, X, y, epsilon=0.1, kappa=1.0)
-    bounds = drlogit.misclassification_bounds((coef, result.intercept), X, y, epsilon=0.1, kappa=1)
+    ball = drlogit.Ball(0.1, 1.0)
+    worst: float = drlogit.worst_case(model, X, y, ball=ball).value
+    moved = drlogit.worst_case(result, X, y).distribution()
+    wrong = drlogit.worst_case((coef, result.intercept), X, y, "error", ball=ball)
     report: drlogit.Audit = drlogit.audit({"robust": again}, X, y)
     limit: float = drlogit.epsilon_max(X, y, kappa=1.0)
     return {
@@ -46,7 +47,7 @@ def fit_and_question(folder: Path) -> dict[str, float]:
         "path": float(path.gaps.max()),
         "worst": worst,
         "moved": moved.transport_cost,
-        "error": bounds.worst - bounds.best,
+        "error": wrong.value - wrong.best,
         "audit": report["robust"].loss,
         "limit": limit,
         "looks": float(len(seen)),

@@ -20,10 +20,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+import drlogit
 from drlogit.fitting.classes import build_class_problem, several_classes
 from drlogit.fitting.solving import solve_problem
 from drlogit.problem.problem import Problem, build_problem
 from drlogit.problem.result import Result
+from drlogit.robustness.models import measured
 
 NORM_NAMES = ("l1", "l2", "linf")
 
@@ -350,3 +352,31 @@ def wide_indices(X):
 
 #: At radius zero λ bounds nothing, and the fixed-λ problem is refused.
 FIXED = [case for case in ZOO if case.options["epsilon"] > 0.0]
+
+
+def worst_in(model, X, y, metric="log_loss", *, sample_weight=None, threshold=0.5, **ball):
+    """The worst case in a ball of plain numbers; the rest is as in the fit, or 1 for each unit."""
+    fitted = measured(model).ball
+    if fitted is None:
+        fitted = drlogit.Ball(norm="l1", feature_costs=None)
+    return drlogit.worst_case(
+        model,
+        X,
+        y,
+        metric,
+        ball=fitted.replace(**ball),
+        sample_weight=sample_weight,
+        threshold=threshold,
+    )
+
+
+def worst_loss(model, X, y, **ball):
+    return worst_in(model, X, y, **ball).value
+
+
+def worst_error(model, X, y, **ball):
+    return worst_in(model, X, y, "error", **ball)
+
+
+def worst_distribution(model, X, y, metric="log_loss", **ball):
+    return worst_in(model, X, y, metric, **ball).distribution()

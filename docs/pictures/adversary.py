@@ -14,7 +14,8 @@ models = {
 }
 fig, axes = plt.subplots(1, 2, figsize=(7.6, 3.5), sharex=True, sharey=True)
 for ax, (name, model) in zip(axes, models.items(), strict=True):
-    worst = drlogit.worst_case_distribution(model, X, y, epsilon=0.15, kappa=1.0, norm="l2")
+    ball = drlogit.Ball(0.15, 1.0, norm="l2", feature_costs=None)
+    worst = drlogit.worst_case(model, X, y, ball=ball).distribution()
     for label, color in ((0, "C0"), (1, "C1")):
         ax.scatter(*X[y == label].T, s=14, c=color)
     flipped = worst.index[worst.flipped]

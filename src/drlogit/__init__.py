@@ -29,18 +29,10 @@ if TYPE_CHECKING:
     from .problem.result import Result, Status, Trace
     from .report.audits import Audit, audit
     from .robustness.guarantees import guarantee
-    from .robustness.misclassification import MisclassificationBounds, misclassification_bounds
-    from .robustness.old_worst import (
-        BreakingPoint,
-        WorstCase,
-        breaking_point,
-        worst_case,
-        worst_case_loss,
-    )
     from .robustness.promises import Guarantee, MetricPromise
     from .robustness.shifts import Shift, shift
     from .robustness.thresholds import ThresholdChoice, choose_threshold
-    from .robustness.worst_distribution import WorstCaseDistribution, worst_case_distribution
+    from .robustness.worst_case import worst_case
     from .verification.verifying import Verification, verify
 
 __version__ = "0.1.0"
@@ -48,13 +40,11 @@ __version__ = "0.1.0"
 __all__ = [
     "Audit",
     "Ball",
-    "BreakingPoint",
     "DRLogisticRegression",
     "DRLogisticRegressionCV",
     "DualPoint",
     "Guarantee",
     "MetricPromise",
-    "MisclassificationBounds",
     "RegularizationPath",
     "Result",
     "Shift",
@@ -64,18 +54,14 @@ __all__ = [
     "Trace",
     "UnscaledDataWarning",
     "Verification",
-    "WorstCase",
-    "WorstCaseDistribution",
     "__version__",
     "allowances",
     "audit",
-    "breaking_point",
     "choose_threshold",
     "datasets",
     "epsilon_max",
     "guarantee",
     "load_model",
-    "misclassification_bounds",
     "paper",
     "regularization_path",
     "save_model",
@@ -85,8 +71,6 @@ __all__ = [
     "tolerances",
     "verify",
     "worst_case",
-    "worst_case_distribution",
-    "worst_case_loss",
 ]
 
 #: Where the names are defined.  Each module is imported when one of its names is first used.
@@ -104,12 +88,10 @@ _HOMES = {
     "problem.result": "Result Status Trace",
     "report.audits": "Audit audit",
     "robustness.guarantees": "guarantee",
-    "robustness.misclassification": "MisclassificationBounds misclassification_bounds",
     "robustness.shifts": "Shift shift",
     "robustness.promises": "Guarantee MetricPromise",
     "robustness.thresholds": "ThresholdChoice choose_threshold",
-    "robustness.old_worst": "BreakingPoint WorstCase breaking_point worst_case worst_case_loss",
-    "robustness.worst_distribution": "WorstCaseDistribution worst_case_distribution",
+    "robustness.worst_case": "BreakingPoint WorstCase worst_case",
     "verification.verifying": "Verification verify",
 }
 

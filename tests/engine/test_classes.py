@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 import drlogit
+import zoo
 from class_zoo import conic_value, generated
 from drlogit.engine import class_system
 
@@ -105,7 +106,7 @@ def test_without_a_radius_labels_are_as_they_are(labels: int) -> None:
     plain = drlogit.solve(X, y, epsilon=0.0, kappa=math.inf)
     assert result.objective == pytest.approx(plain.objective, abs=3e-6)
     assert drlogit.verify(result, X, y, kappa=unknown)
-    worst = drlogit.worst_case_loss(result, X, y, epsilon=0.0, kappa=unknown)
+    worst = zoo.worst_loss(result, X, y, epsilon=0.0, kappa=unknown)
     assert worst == pytest.approx(result.objective, abs=1e-9)
 
 
@@ -140,7 +141,7 @@ def test_without_an_intercept_what_is_certified_is_the_model_returned(offset) ->
     X = np.column_stack([x + offset, np.eye(3)[level]])
     ball = {"epsilon": 0.02, "kappa": 1.0, "categories": [[1, 2, 3]]}
     found = drlogit.solve(X, y, fit_intercept=False, **ball)
-    worst = drlogit.worst_case_loss(found, X, y, epsilon=0.02, kappa=1.0)
+    worst = zoo.worst_loss(found, X, y, epsilon=0.02, kappa=1.0)
     assert worst == pytest.approx(found.objective, abs=1e-6)
 
 

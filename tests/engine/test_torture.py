@@ -163,15 +163,15 @@ def test_broken_rules_are_noticed(monkeypatch):
 OUTSIDE = [
     WorstCase(
         seed=5011, n_samples=2, n_features=1, scale=1.0, offset=0.0, steepness=10.0,
-        weights="wide", costs="none", epsilon=1.0, kappa=1.0, norm="l1", tol=1e-10,
+        weights="wide", costs="none", epsilon=1.0, kappa=1.0, norm="l1",
     ),
     WorstCase(
         seed=3091, n_samples=2, n_features=1, scale=1.0, offset=0.0, steepness=1000.0,
-        weights="wide", costs="none", epsilon=1.0, kappa=1.0, norm="l1", tol=1e-6,
+        weights="wide", costs="none", epsilon=1.0, kappa=1.0, norm="l1",
     ),
     WorstCase(
         seed=0, n_samples=20, n_features=3, scale=1.0, offset=1e9, steepness=1.0,
-        weights="equal", costs="wide", epsilon=1e-9, kappa=inf, norm="l2", tol=1e-4,
+        weights="equal", costs="wide", epsilon=1e-9, kappa=inf, norm="l2",
     ),
 ]  # fmt: skip
 

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 import drlogit
+import zoo
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((40, 3))
@@ -34,7 +35,7 @@ USES = {
     "solve": lambda X, y, w: drlogit.solve(X, y, epsilon=0.1, kappa=1.0, sample_weight=w),
     "fit": lambda X, y, w: drlogit.DRLogisticRegression().fit(X, y, w),
     "search": lambda X, y, w: drlogit.DRLogisticRegressionCV(cv=2).fit(X, y, w),
-    "worst case": lambda X, y, w: drlogit.worst_case_loss(
+    "worst case": lambda X, y, w: zoo.worst_loss(
         MODEL, X, y, epsilon=0.1, kappa=1.0, sample_weight=w
     ),
     "epsilon_max": lambda X, y, w: drlogit.epsilon_max(X, y, kappa=1.0, sample_weight=w),
@@ -74,7 +75,7 @@ def test_text_is_not_read_as_numbers(kind):
         one_line(drlogit.solve, text, Y, epsilon=0.1, kappa=1.0),
         one_line(drlogit.DRLogisticRegression(categorical_features=None).fit, text, Y),
         one_line(model.predict, text),
-        one_line(drlogit.worst_case_loss, model, text, Y, epsilon=0.1, kappa=1.0),
+        one_line(zoo.worst_loss, model, text, Y, epsilon=0.1, kappa=1.0),
     ):
         assert message.startswith("X must hold numbers, got the text ")
         assert ("in column 'b'" in message) == (kind in ("pandas", "polars"))

@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
 import drlogit
+import zoo
 from drlogit import DRLogisticRegression, DRLogisticRegressionCV
 from drlogit.fitting import solving
 from drlogit.problem import stopping
@@ -92,7 +93,7 @@ def assert_honest(samples, options, result):
     assert result.dual_objective <= best.objective
     assert result.gap == pytest.approx(result.objective - result.dual_objective)
     assert result.gap > 1e-6
-    worst = drlogit.worst_case_loss(result, *samples, **{**BALL, **options})
+    worst = zoo.worst_loss(result, *samples, **{**BALL, **options})
     assert worst == pytest.approx(result.objective, abs=1e-9)
     if result.dual is not None:  # early points of several classes and tables have only 0
         assert drlogit.verify(result, *samples).ok

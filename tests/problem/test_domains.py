@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import drlogit
+import zoo
 from drlogit.problem.problem import build_problem
 
 BALL = {"epsilon": 0.1, "kappa": 1.0}
@@ -131,7 +132,7 @@ def test_everywhere_that_feature_costs_are_taken():
     X, y = table(120)
     given = {"categories": CATEGORIES, "bounds": BOUNDS}
     fit = drlogit.solve(X, y, **BALL, **given)
-    assert drlogit.worst_case_loss(fit, X, y, **BALL, **given) == pytest.approx(fit.objective)
+    assert zoo.worst_loss(fit, X, y, **BALL, **given) == pytest.approx(fit.objective)
     limit = drlogit.epsilon_max(X, y, kappa=math.inf, **given)
     path = drlogit.regularization_path(X, y, kappa=math.inf, n_epsilons=3, **given)
     assert path.epsilon_max == limit

@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import drlogit
-from drlogit import audit, misclassification_bounds, worst_case_distribution, worst_case_loss
+from drlogit import audit
 
 RNG = np.random.default_rng(3)
 N = 90
@@ -55,20 +55,6 @@ def case(request):
     return report, report.data, model, X, ball
 
 
-def test_every_curve_is_the_librarys(case):
-    _, content, model, X, ball = case
-    shown = content["models"][0]
-    for k, epsilon in list(enumerate(content["radii"]))[::4]:
-        near = {"rel": 1e-6, "abs": 1e-9}
-        loss = worst_case_loss(model, X, Y, epsilon=epsilon, **ball)
-        assert shown["worst_loss"][k] == pytest.approx(loss, **near)
-        bounds = misclassification_bounds(model, X, Y, epsilon=epsilon, **ball)
-        assert (shown["best_error"][k], shown["worst_error"][k]) == pytest.approx(bounds, **near)
-        wrong = shown["worst_confusion"][k]
-        assert wrong[1] + wrong[2] == pytest.approx(bounds.worst, **near)
-        assert sum(wrong) == pytest.approx(1.0)
-
-
 def test_shares_of_the_budget_add_up_to_it(case):
     report, content, *_ = case
     frame = report.to_frame("features")
@@ -80,51 +66,6 @@ def test_shares_of_the_budget_add_up_to_it(case):
     assert np.sum(parts, axis=0) == pytest.approx(np.array(content["radii"]), rel=1e-5)
     assert np.min(parts) >= 0.0
     assert max(moves["flips"]) == 0.0
-
-
-def test_the_budget_is_what_the_worst_distribution_spends(case):
-    _, content, model, X, ball = case
-    k = len(content["radii"]) - 1
-    budget = content["models"][0]["budget"]
-    found = worst_case_distribution(model, X, Y, epsilon=content["radii"][k], tol=1e-5, **ball)
-    kappa = ball["kappa"] if math.isfinite(ball["kappa"]) else 0.0
-    assert budget["flips"][k] == pytest.approx(kappa * found.flipped_mass, rel=1e-5, abs=1e-9)
-    moved = sum(each["use"][k] for each in budget["features"])
-    assert moved == pytest.approx(float(found.mass @ found.distance), rel=1e-4, abs=1e-9)
-
-
-def test_without_a_feature(case):
-    """As the library measures it: the same problem with an infinite cost."""
-    _, content, model, X, ball = case
-    right = {**ball, "kappa": math.inf}
-    (asked,) = audit(model, X, Y, epsilons=[0.0], **right).audited.values()
-    problem, k = asked.problem, len(content["radii"]) - 1
-    costs = problem.costs[:-1].copy()
-    if problem.domains is not None:
-        costs[problem.domains.columns] = problem.domains.column_costs
-    features = {feature.name: feature.columns for feature in asked.features}
-    for each in content["models"][0]["moves"]["features"]:
-        held = costs.copy()
-        held[features[each["name"]]] = math.inf
-        if model is ROBUST:  # costs of a table are stated by its own columns
-            held = held[[columns[0] for columns in features.values()]]
-        loss = worst_case_loss(
-            model, X, Y, epsilon=content["radii"][k], **{**right, "feature_costs": held}
-        )
-        assert each["without"][k] == pytest.approx(loss, rel=1e-6)
-
-
-def test_subgroups_are_audits_of_their_own(case):
-    _, content, model, X, ball = case
-    k = len(content["radii"]) - 1
-    for group in content["groups"]:
-        own = FRAME.home == group["value"]
-        assert group["size"] == own.sum()
-        again = {**ball, "sample_weight": own.astype(float), "epsilon": content["radii"][k]}
-        shown = group["models"][0]
-        assert shown["worst_loss"][k] == pytest.approx(worst_case_loss(model, X, Y, **again))
-        error = misclassification_bounds(model, X, Y, **again).worst
-        assert shown["worst_error"][k] == pytest.approx(error, rel=1e-6)
 
 
 def test_fragile_samples_break_where_the_page_says():
@@ -147,27 +88,6 @@ def test_fragile_samples_break_where_the_page_says():
             row[name] = float(after) if number else after
         margin = (1.0 if each["label"] == "paid" else -1.0) * PIPE.decision_function(row)[0]
         assert margin < 0.02
-
-
-def test_one_ball_for_models_that_were_fitted_in_others():
-    """With prices of 5 and of 1 for a category, the first model's count for both."""
-    dear, cheap = (
-        drlogit.DRLogisticRegression(
-            0.1, 1.5, feature_costs={"age": "std", "pay": "std", "job": price, "home": price}
-        ).fit(FRAME, Y)
-        for price in (5.0, 1.0)
-    )
-    report = audit({"dear": dear, "cheap": cheap}, FRAME, Y, epsilons=[0.1])
-    alone = drlogit.worst_case_loss(
-        cheap, FRAME, Y, epsilon=0.1, kappa=1.5, feature_costs=dear.feature_costs_
-    )
-    assert report["cheap"].rows[0].worst_case_loss == pytest.approx(alone, rel=1e-12)
-    assert report["dear"].rows[0].worst_case_loss == pytest.approx(dear.worst_case_loss_[0])
-    assert "one ball for all, that of dear: distances" in str(report).split("worst-case")[0]
-    assert report.data["ball"] == "dear"
-    assert "in one ball, that of dear" in report.to_html().split('id="worst"')[0]
-    other = drlogit.DRLogisticRegression(0.1, 3.0, feature_costs="std").fit(FRAME, Y)
-    assert audit({"other": other, "cheap": cheap}, FRAME, Y, epsilons=[0.1]).kappa == 3.0
 
 
 def as_pipeline(table):
@@ -290,25 +210,3 @@ def test_pages_nest_and_hold_all_they_need_whatever_things_are_called(several):
 def test_groups_that_cannot_be_meant(groups, message):
     with pytest.raises(ValueError, match=message):
         audit(PIPE, FRAME, Y, groups=groups)
-
-
-def test_a_page_opens_with_what_is_decided_by():
-    X, y = drlogit.datasets.make_synthetic(80, 3, random_state=3)
-    model = drlogit.DRLogisticRegression(epsilon=0.05).fit(X, y)
-    costs, half = {(-1, 1): 1.0, (1, -1): 5.0}, {"half": np.arange(80) % 2}
-    options = {"epsilons": [0.0, 0.05], "groups": half, "metric": costs, "threshold": 1 / 6}
-    report = drlogit.audit({"robust": model}, X, y, **options)
-    alone = drlogit.worst_case(model, X, y, costs, threshold=1 / 6, groups=half)
-    assert report.decided["robust"][-1] == alone
-    text, page = str(report), report.to_html()
-    for shown in (text, page):
-        assert "cost at threshold 0.1667" in shown
-        assert f"{alone.value:.4g}" in shown
-    assert text.index("cost at threshold") < text.index("log-loss")
-    opening = (
-        "Predict 1 if its probability is at least 0.1667. Costs: a sample of class -1 predicted as"
-    )
-    assert text.index(opening) < text.index("cost at threshold")
-    assert page.index(opening) < page.index("cost at threshold") < page.index("log-loss")
-    assert "Decided by" not in drlogit.audit(model, X, y).to_html()
-    assert report.to_dict()["decided"]["robust"][0]["epsilon"] == 0.0

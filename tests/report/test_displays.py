@@ -40,23 +40,6 @@ def words(axes):
     return [] if legend is None else [text.get_text() for text in legend.get_texts()]
 
 
-def test_robustness():
-    display = drawn(
-        report.RobustnessDisplay.from_estimators({"plain": PLAIN, "robust": ROBUST}, FRAME, Y)
-    )
-    left, right = display.ax_
-    assert "nats" in left.get_ylabel()
-    assert words(left) == ["plain", "robust"]
-    line = display.lines_[0, 1]
-    epsilon, loss = line.get_xdata()[30], line.get_ydata()[30]
-    exact = drlogit.worst_case_loss(ROBUST, FRAME, Y, epsilon=epsilon, kappa=1.0)
-    assert loss == pytest.approx(exact, abs=1e-12)
-    bounds = drlogit.misclassification_bounds(PLAIN, FRAME, Y, epsilon=epsilon, kappa=1.0)
-    assert display.lines_[1, 0].get_ydata()[30] == bounds.worst
-    assert display.best_lines_[0].get_ydata()[30] == bounds.best
-    assert right.get_xlim()[1] == pytest.approx(display.report.epsilons[-1])
-
-
 def test_robustness_of_one_model_on_given_axes():
     figure, axes = plt.subplots(2, 1)
     display = report.RobustnessDisplay.from_estimator(

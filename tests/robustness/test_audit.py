@@ -13,7 +13,7 @@ from sklearn.svm import LinearSVC
 
 import drlogit
 import zoo
-from drlogit import audit, misclassification_bounds
+from drlogit import audit
 
 X, Y = drlogit.datasets.make_synthetic(120, 4, random_state=1)
 MODEL = LogisticRegression().fit(X, Y)
@@ -25,8 +25,8 @@ def test_summary_of_a_model():
     assert found.error == pytest.approx(1.0 - MODEL.score(X, Y))
     assert found.loss == pytest.approx(found.rows[0].worst_case_loss)
     assert found.sensitivity == pytest.approx(np.abs(MODEL.coef_).max())
-    half = misclassification_bounds(MODEL, X, Y, epsilon=found.half_wrong_radius, kappa=1.0)
-    assert half.worst == pytest.approx(0.5)
+    half = zoo.worst_error(MODEL, X, Y, epsilon=found.half_wrong_radius, kappa=1.0)
+    assert half.value == pytest.approx(0.5)
     u = Y * MODEL.decision_function(X)
     assert [s.index for s in found.first_flipped] == np.argsort(-u)[:5].tolist()
     assert [s.index for s in found.most_surprising] == np.argsort(u)[:5].tolist()

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import drlogit
+import zoo
 from drlogit import guarantee
 from drlogit.robustness.limits import approximate_limit, bounded_limit
 
@@ -165,8 +166,8 @@ def test_the_limits_of_a_model_that_ignores_the_features_are_limits():
     found = guarantee((COEF, INTERCEPT), X, y, **ball)
     share = np.mean(y > 0)
     constant = (np.zeros(3), math.log(share / (1.0 - share)))
-    loss = drlogit.worst_case_loss(constant, X, y, **ball)
-    error = drlogit.misclassification_bounds(constant, X, y, **ball).worst
+    loss = zoo.worst_loss(constant, X, y, **ball)
+    error = zoo.worst_error(constant, X, y, **ball).value
     assert loss < found.constant_loss < loss + 0.03
     assert error < found.constant_error < error + 0.04
 
@@ -175,8 +176,8 @@ def test_the_limits_of_a_model_that_ignores_the_features_are_limits():
 def test_the_promise_holds_as_often_as_it_says(kappa):
     model, ball = (COEF, INTERCEPT), {"epsilon": 0.1, "kappa": kappa}
     X, y = draw(100_000, 1)
-    loss = drlogit.worst_case_loss(model, X, y, **ball)
-    error = drlogit.misclassification_bounds(model, X, y, **ball).worst
+    loss = zoo.worst_loss(model, X, y, **ball)
+    error = zoo.worst_error(model, X, y, **ball).value
     held = np.zeros(2)
     for seed in range(100):
         found = guarantee(model, *draw(150, 100 + seed), **ball)

@@ -1,14 +1,20 @@
-"""Which models can be asked about, in searches and pipelines too; where distance is measured."""
+"""Which models can be asked about, in whose units, and what their worst case looks like in X.
+
+Categories are judged by linear programs over explicit adversaries, which list every place that a
+row can go to, its loss there, and the cost of the move.
+"""
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from sklearn.compose import ColumnTransformer, make_column_transformer
+from scipy.optimize import linprog
+from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import RandomForestClassifier
@@ -21,7 +27,7 @@ from sklearn.linear_model import (
     RidgeClassifier,
     SGDClassifier,
 )
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import (
@@ -38,16 +44,11 @@ from sklearn.preprocessing import (
 )
 from sklearn.svm import SVC, LinearSVC
 
-from drlogit import (
-    DRLogisticRegression,
-    audit,
-    misclassification_bounds,
-    worst_case_distribution,
-    worst_case_loss,
-)
-from drlogit.robustness.measured_model import measure
+import drlogit
+import zoo
+from drlogit import Ball, DRLogisticRegression, worst_case
+from drlogit.robustness.adversary import Adversary
 
-BALL = {"epsilon": 0.1, "kappa": 1.0}
 N = 90
 RNG = np.random.default_rng(3)
 FRAME = pd.DataFrame(
@@ -64,14 +65,10 @@ NUMBERS, TEXTS = ["age", "income"], ["job", "town"]
 HOLES = FRAME.assign(age=FRAME.age.where(FRAME.index % 7 > 0))
 X0 = RNG.standard_normal((60, 4)) * [1.0, 3.0, 0.2, 1.5] + 0.4
 Y0 = np.where(X0 @ [0.3, -0.5, 2.0, 1.0] + RNG.standard_normal(60) > 0.5, 1, -1)
+BALL = Ball(0.1, 1.0)
 
 
-def scores_agree(model, X):
-    linear = measure(model, X, "given").linear
-    matrix = X.toarray() if sp.issparse(X) else np.asarray(X, dtype=float)
-    np.testing.assert_allclose(
-        matrix @ linear.coef + linear.intercept, model.decision_function(X), atol=1e-9
-    )
+# --- reading ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -82,6 +79,7 @@ def scores_agree(model, X):
         RidgeClassifier(fit_intercept=False),
         LinearDiscriminantAnalysis(),
         SVC(kernel="linear"),
+        SGDClassifier(loss="log_loss"),
         DRLogisticRegression(epsilon=0.01),
         GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=2),
     ],
@@ -90,13 +88,16 @@ def scores_agree(model, X):
 def test_classifiers(classifier):
     labels = np.where(Y0 > 0, "apple", "pear")  # the positive class is the pear
     model = classifier.fit(X0, labels)
-    scores_agree(model, X0)
-    u = np.where(labels == "pear", 1.0, -1.0) * model.decision_function(X0)
-    found = worst_case_loss(model, X0, labels, epsilon=0.0, kappa=1.0)
-    assert found == pytest.approx(np.logaddexp(0.0, -u).mean(), rel=1e-9)
+    found = worst_case(model, X0, labels, "error", ball=Ball(0.0))
+    assert found.nominal == pytest.approx(1.0 - model.score(X0, labels), abs=1e-12)
     # What it knows of its classes, it needs not see again.
-    one = worst_case_distribution(model, X0[:1], labels[:1], epsilon=0.0, kappa=1.0)
-    assert one.label.tolist() == labels[:1].tolist()
+    one = worst_case(model, X0[:1], labels[:1], "error", ball=Ball(0.0, feature_costs=None))
+    assert one.distribution().label.tolist() == labels[:1].tolist()
+    if hasattr(model, "predict_proba"):
+        assert math.isfinite(worst_case(model, X0, labels, ball=BALL).value)
+    else:
+        with pytest.raises(ValueError, match="'log_loss' needs scores that are log-odds"):
+            worst_case(model, X0, labels, ball=BALL)
 
 
 STEPS = {
@@ -114,7 +115,8 @@ STEPS = {
         [
             ("a", StandardScaler(), [0, 3]),
             ("b", "drop", [1]),
-            ("c", make_pipeline(MinMaxScaler(), RobustScaler()), slice(1, 3)),
+            ("c", make_pipeline(MinMaxScaler(), RobustScaler()), [2]),
+            ("twice", MaxAbsScaler(), [0]),
         ],
         remainder="passthrough",
         transformer_weights={"a": 2.0},
@@ -129,9 +131,39 @@ STEPS = {
 @pytest.mark.filterwarnings(r"ignore:\s*The format of the columns:FutureWarning")
 @pytest.mark.parametrize("first", STEPS, ids=str)
 @pytest.mark.parametrize("second", [None, StandardScaler()], ids=["alone", "scaled"])
-def test_steps(first, second):
-    steps = [(first.replace("__", ""), STEPS[first]), ("scaler", second), ("lr", LinearSVC())]
-    scores_agree(Pipeline(steps).fit(X0, Y0), X0)
+def test_a_ball_for_a_pipeline_is_in_the_columns_of_x(first, second):
+    """However the steps have scaled it, the model is one of X, and X moves."""
+    steps = [("first", STEPS[first]), ("scaler", second), ("lr", LogisticRegression())]
+    model = Pipeline(steps).fit(X0, Y0)
+    origin = model.decision_function(np.zeros((1, 4)))[0]
+    plain = np.array([model.decision_function(row[None])[0] - origin for row in np.eye(4)]), origin
+    ball = Ball(0.2, 1.0, feature_costs=[1.0, 0.3, 4.0, math.inf], bounds={1: (-9.0, 9.0)})
+    for metric in ("log_loss", "error"):
+        found = worst_case(model, X0, Y0, metric, ball=ball)
+        expected = worst_case(plain, X0, Y0, metric, ball=ball)
+        assert found.value == pytest.approx(expected.value, abs=1e-9)
+        there = found.distribution()
+        points = there.points(X0)
+        decided = np.where(model.decision_function(points) >= 0.0, 1, -1)
+        losses = np.logaddexp(0.0, -there.label * model.decision_function(points))
+        attained = there.mass @ (losses if metric == "log_loss" else decided != there.label)
+        assert attained == pytest.approx(there.value, abs=1e-7)
+
+
+def test_deviations_of_a_pipeline_are_those_of_its_fit():
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X0, Y0)
+    later = X0[:20] * 3.0
+    stated = Ball(0.05, feature_costs=1.0 / X0.std(axis=0))
+    found = worst_case(model, later, Y0[:20], ball=Ball(0.05))
+    assert found.value == pytest.approx(worst_case(model, later, Y0[:20], ball=stated).value)
+    assert not Adversary.of(model, later, Y0[:20], Ball()).from_rows
+    assert found.ball.replace(epsilon=None).resolve(later).epsilon == pytest.approx(0.5 / 60**0.5)
+    # Without a scaler they have to be given, or are those of the rows.
+    bare = LogisticRegression().fit(X0, Y0)
+    assert "Deviations are those of these rows" in str(worst_case(bare, X0, Y0, ball=Ball()))
+    given = worst_case(bare, later, Y0[:20], ball=Ball(0.05).resolve(X0, Y0))
+    assert given.value == pytest.approx(worst_case(bare, later, Y0[:20], ball=stated).value)
+    assert "Deviations" not in str(given)
 
 
 def test_columns_by_name():
@@ -140,19 +172,50 @@ def test_columns_by_name():
         [("s", StandardScaler(), ["d", "a"]), ("m", MinMaxScaler(), slice("b", "c"))]
     )
     model = make_pipeline(columns, LogisticRegression()).fit(frame, Y0)
-    scores_agree(model, frame)
+    ball = Ball.tolerating(columns={"d": 0.5, "a": 0}, numbers=0)
+    found = worst_case(model, frame, Y0, "error", ball=ball).distribution()
+    moved = found.points(frame).to_numpy() - frame.to_numpy()[found.index]
+    assert np.abs(moved[:, 3]).max() > 0.1
+    assert not moved[:, :3].any()
+    with pytest.raises(ValueError, match="columns names the column 'e', but X has 'a'"):
+        worst_case(model, frame, Y0, ball=Ball.tolerating(columns={"e": 1.0}))
     with pytest.raises(ValueError, match="feature names should match"):
-        worst_case_loss(model[-1].fit(frame, Y0), frame[list("dcba")], Y0, **BALL)
+        worst_case(model[-1].fit(frame, Y0), frame[list("dcba")], Y0, ball=BALL)
 
 
 def test_sparse_input_and_sparse_coefficients():
     X = sp.csc_matrix(np.where(np.abs(X0) > 0.5, X0, 0.0))
     pipe = make_pipeline(MaxAbsScaler(), LogisticRegression()).fit(X, Y0)
-    scores_agree(pipe, X)
-    expected = worst_case_loss(pipe, X.toarray(), Y0, **BALL)
-    assert worst_case_loss(pipe, X, Y0, **BALL) == pytest.approx(expected, rel=1e-12)
+    expected = worst_case(pipe, X.toarray(), Y0, ball=BALL)
+    found = worst_case(pipe, X, Y0, ball=BALL)
+    assert found.value == pytest.approx(expected.value, rel=1e-12)
+    points = found.distribution().points(X)
+    assert sp.issparse(points)
+    np.testing.assert_allclose(points.toarray(), expected.distribution().points(X.toarray()))
     pipe[-1].sparsify()
-    assert worst_case_loss(pipe, X, Y0, **BALL) == pytest.approx(expected, rel=1e-12)
+    assert worst_case(pipe, X, Y0, ball=BALL).value == pytest.approx(expected.value, rel=1e-12)
+
+
+def test_frozen_and_thresholded_estimators_are_read():
+    frozen = pytest.importorskip("sklearn.frozen").FrozenEstimator
+    labels = np.where(Y0 > 0, "ill", "well")
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X0, labels)
+    plain = worst_case(model, X0, labels, "recall", ball=BALL, threshold=0.3, pos_label="ill")
+    fixed = FixedThresholdClassifier(frozen(model), threshold=0.3, pos_label="ill")
+    fixed.fit(X0, labels)
+    found = worst_case(fixed, X0, labels, "recall", ball=BALL)
+    assert found.metric == plain.metric == "recall (positive: 'ill', threshold 0.3)"
+    assert found.value == pytest.approx(plain.value, abs=1e-12)
+    assert worst_case(frozen(model), X0, labels, ball=BALL).value == pytest.approx(
+        worst_case(model, X0, labels, ball=BALL).value, abs=1e-12
+    )
+    other = worst_case(fixed, X0, labels, "recall", ball=BALL, pos_label="well")
+    assert "threshold 0.7" in other.metric
+    asked = worst_case(fixed, X0, labels, "recall", ball=BALL, threshold=0.6)
+    assert "threshold 0.6" in asked.metric
+    scores = FixedThresholdClassifier(LinearSVC(), threshold=0.0).fit(X0, labels)
+    error = worst_case(scores, X0, labels, "error", ball=BALL)
+    assert error.nominal == pytest.approx(1.0 - scores.score(X0, labels))
 
 
 class Squaring(StandardScaler):
@@ -169,66 +232,83 @@ class Squaring(StandardScaler):
         (make_pipeline(StandardScaler(), PCA(2), LogisticRegression()), "'pca' .PCA. is not known"),
         (make_pipeline(FunctionTransformer(np.exp), LogisticRegression()), "FunctionTransformer"),
         (make_pipeline(MinMaxScaler(clip=True), LogisticRegression()), "MinMaxScaler"),
-        (make_pipeline(SimpleImputer(missing_values=0.0), LogisticRegression()), "SimpleImputer"),
         (
             make_pipeline(
                 ColumnTransformer([("p", PolynomialFeatures(), [0])]), LogisticRegression()
             ),
             "step 'p' .PolynomialFeatures",
         ),
-        (make_pipeline(Squaring(), LogisticRegression()), "it is not linear in X"),
+        (
+            make_pipeline(
+                ColumnTransformer(
+                    [("n", "passthrough", [0]), ("b", KBinsDiscretizer(3), [0])],
+                    sparse_threshold=0.0,
+                ),
+                LogisticRegression(),
+            ),
+            "uses the column 0 in several ways",
+        ),
         (make_pipeline(StandardScaler(), RandomForestClassifier(2)), "has no coef_"),
         (SVC(kernel="rbf"), "has no coef_"),
         (LinearRegression(), "predicts numbers, not labels"),
     ],
     ids=lambda m: type(m).__name__ if not isinstance(m, str) else "",
 )
-def test_models_that_are_not_linear_classifiers(model, message):
+def test_models_that_are_no_linear_classifiers_of_x(model, message):
     model.fit(X0, Y0)
     with pytest.raises(ValueError, match=message):
-        worst_case_loss(model, X0, Y0, **BALL, space="given")
+        worst_case(model, X0, Y0, ball=BALL)
 
 
-class ReversedLater(LogisticRegression):
-    """Its score is that of its coefficients in the first 64 rows, and reversed in the others."""
+class Reversed(LogisticRegression):
+    """Its score is not that of its coefficients."""
 
     def decision_function(self, X):
-        return np.where(np.arange(len(X)) < 64, 1.0, -1.0) * super().decision_function(X)
+        return -super().decision_function(X)
 
 
-def test_scores_are_compared_on_all_rows():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((200, 3))
-    y = (X @ [2.0, -1.0, 0.5] + rng.logistic(size=200) > 0.0).astype(int)
-    model = ReversedLater().fit(X, y)
-    assert worst_case_loss(model, X[:64], y[:64], epsilon=0.1, kappa=1.0) > 0.0
-    with pytest.raises(ValueError, match="it is not linear in X"):
-        worst_case_loss(model, X, y, epsilon=0.1, kappa=1.0)
+def test_scores_are_compared_with_those_of_the_model():
+    with pytest.raises(ValueError, match="Reversed does not score rows as"):
+        worst_case(Reversed().fit(X0, Y0), X0, Y0, ball=BALL)
+    squared = make_pipeline(Squaring(), LogisticRegression()).fit(X0, Y0)
+    found = worst_case(squared, X0, Y0, ball=Ball(0.1)).distribution()
+    with pytest.raises(ValueError, match="cannot be written in the columns of X"):
+        found.points(X0)
 
 
 def test_three_classes_and_unknown_labels():
     labels = np.arange(60) % 3
     for three, said in (
-        (LinearSVC(), "on 3 classes and is no softmax; expected two classes"),
+        (LinearSVC(), "on 3 classes and is no softmax"),
         (SGDClassifier(loss="log_loss"), "on 3 classes and is no softmax"),
         (OneVsRestClassifier(LogisticRegression()), r"has no coef_.* estimators_\[k\]"),
     ):
         with pytest.raises(ValueError, match=said):
-            audit(three.fit(X0, labels), X0, labels)
+            worst_case(three.fit(X0, labels), X0, labels, ball=BALL)
     two = LogisticRegression().fit(X0, Y0)
     with pytest.raises(ValueError, match="labels of the model, -1 or 1, got "):
-        worst_case_loss(two, X0, (Y0 > 0).astype(int), **BALL)
+        worst_case(two, X0, (Y0 > 0).astype(int), ball=BALL)
     with pytest.raises(ValueError, match="labels of the model, -1 or 1, got 'a'"):
-        worst_case_loss(two, X0, np.where(np.arange(60) > 0, "b", "a"), **BALL)
+        worst_case(two, X0, np.where(np.arange(60) > 0, "b", "a"), ball=BALL)
+    for plain in ((1.0,), "model"):
+        with pytest.raises(ValueError, match=r"a plain model is|model must be a fitted"):
+            worst_case(plain, X0, Y0, ball=BALL)
 
 
 def test_unfitted_models():
     for model in (LogisticRegression(), make_pipeline(StandardScaler(), LinearSVC())):
         with pytest.raises(NotFittedError):
-            worst_case_loss(model, X0, Y0, **BALL)
+            worst_case(model, X0, Y0, ball=BALL)
 
 
-# --- where distance is measured ---------------------------------------------------------------
+@pytest.mark.parametrize("encoder", [OrdinalEncoder(), TargetEncoder(cv=2)])
+def test_encoders_without_a_distance(encoder):
+    model = make_pipeline(columns(encoder), LogisticRegression()).fit(FRAME, Y)
+    with pytest.raises(ValueError, match=r"step 'c' .* makes one number of a category"):
+        worst_case(model, FRAME, Y, ball=BALL)
+
+
+# --- the ball of a fit ----------------------------------------------------------------------------
 
 
 def columns(encoder, numbers=None):
@@ -239,12 +319,12 @@ def ours(**options):
     return DRLogisticRegression(0.05, 1.0, **options)
 
 
-NUMERIC = make_column_transformer((StandardScaler(), NUMBERS))
+NUMERIC = ColumnTransformer([("n", StandardScaler(), NUMBERS)])
 PIPELINES = {
     "scaler": make_pipeline(NUMERIC, ours()),
     "costs": make_pipeline(NUMERIC, ours(feature_costs=[2.0, math.inf])),
     "bounds": make_pipeline(
-        make_column_transformer((MinMaxScaler(), NUMBERS)), ours(bounds=(0.0, 1.0))
+        ColumnTransformer([("n", MinMaxScaler(), NUMBERS)]), ours(bounds=(0.0, 1.0))
     ),
     "pca": make_pipeline(NUMERIC, PCA(1), ours()),
     "polynomial": make_pipeline(NUMERIC, PolynomialFeatures(include_bias=False), ours()),
@@ -252,31 +332,26 @@ PIPELINES = {
     "dropped, dense": make_pipeline(
         columns(OneHotEncoder(drop="first", sparse_output=False)), ours(categories=[[2, 3, 4], [5]])
     ),
-    "nested": make_pipeline(
-        columns(make_pipeline(OneHotEncoder(), MaxAbsScaler()), make_pipeline(RobustScaler())),
-        SelectKBest(k=4),
-        ours(),
-    ),
     "union": make_pipeline(
         NUMERIC, FeatureUnion([("a", "passthrough"), ("b", PCA(1))]), ours(norm="linf")
     ),
     "imputed": make_pipeline(
-        columns(OneHotEncoder(), SimpleImputer(add_indicator=True)), MaxAbsScaler(),
-        ours(),
+        columns(OneHotEncoder(), SimpleImputer(add_indicator=True)), MaxAbsScaler(), ours()
     ),
     "search": GridSearchCV(
         make_pipeline(columns(OneHotEncoder()), ours()),
-        {"drlogisticregression__epsilon": [0.01, 0.1]}, cv=2,
+        {"drlogisticregression__epsilon": [0.01, 0.1]},
+        cv=2,
     ),
     "three classes": make_pipeline(NUMERIC, ours(norm="l2")),
     "nothing but the model": make_pipeline("passthrough", None, ours(norm="linf")),
     "table": ours(feature_costs={"age": "std", "income": "std"}),
     "table in a pipeline": make_pipeline("passthrough", ours(feature_costs="std", bounds="data")),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", PIPELINES)
-def test_an_audit_on_the_training_data_is_the_fit(name):
+def test_a_worst_case_on_the_training_data_is_the_fit(name):
     data, labels = HOLES if name == "imputed" else FRAME, Y
     if name == "three classes":
         labels = np.digitize(SCORE, [-1.0, 0.5])
@@ -285,91 +360,225 @@ def test_an_audit_on_the_training_data_is_the_fit(name):
     model = PIPELINES[name].fit(data, labels)
     found = getattr(model, "best_estimator_", model)
     last = found[-1] if hasattr(found, "steps") else found
-    fit = float(last.worst_case_loss_[0])
-    ball = {"epsilon": last.epsilon_, "kappa": last.kappa}
-    assert worst_case_loss(model, data, labels, **ball) == pytest.approx(fit, abs=1e-9)
-    report = audit(model, data, labels, epsilons=[last.epsilon_], n_listed=1)
-    assert report.kappa == last.kappa
-    assert report.models[0].rows[0].worst_case_loss == pytest.approx(fit, abs=1e-9)
-    assert f"distances {report.spaces[0]}" in str(report)
-    worst = worst_case_distribution(model, data, labels, **ball)
-    assert fit - 2e-4 <= worst.expected_loss <= fit + 1e-9
-    bounds = misclassification_bounds(model, data, labels, **ball)
-    assert bounds.worst >= 1.0 - model.score(data, labels)
+    worst = worst_case(model, data, labels)
+    assert worst.value == pytest.approx(float(last.worst_case_loss_[0]), abs=1e-9)
+    assert worst.ball.epsilon == last.epsilon_
+    assert worst_case(model, data, labels, "error").value >= 1.0 - model.score(data, labels)
+    there = worst.distribution()
+    assert worst.value - 2e-4 <= there.value <= worst.value + 1e-9
+    if name in ("pca", "polynomial", "union"):
+        with pytest.raises(ValueError, match=r"which is not a column of X|in several ways"):
+            zoo.worst_in(model, data, labels, kappa=math.inf).distribution().points(data)
+    else:
+        points = there.points(data)
+        assert type(points) is type(data)
+        p = model.predict_proba(points)[np.arange(len(points)), np.searchsorted(
+            model.classes_, there.label)]  # fmt: skip
+        assert -there.mass @ np.log(np.maximum(p, 1e-300)) == pytest.approx(there.value, abs=1e-4)
 
 
-ENCODERS = {
-    "all levels": (OneHotEncoder(), [[2, 3, 4, 5], [6, 7]]),
-    "dropped": (OneHotEncoder(drop="first"), [[2, 3, 4], [5]]),
-    "infrequent": (OneHotEncoder(min_frequency=20), [[2, 3, 4], [5, 6]]),
-    "infrequent, dropped": (OneHotEncoder(max_categories=3, drop="first"), [[2, 3], [4]]),
-    "ignored": (
-        OneHotEncoder(categories=[["clerk", "cook"], ["x", "y"]], handle_unknown="ignore"),
-        [[2, 3], [4, 5]],
-    ),
-}
+@pytest.mark.parametrize("seed", [0, 3, 5])
+def test_the_ball_of_a_result_is_that_of_its_fit(seed):
+    data, y = drlogit.datasets.make_synthetic(60, 4, random_state=seed)
+    result = drlogit.solve(data, y, epsilon=0.05, kappa=0.7, norm="l2")
+    assert worst_case(result, data, y).value == pytest.approx(result.objective, abs=1e-9)
+    wider = worst_case(result, data, y, ball=Ball(0.1, 0.7, feature_costs=None))
+    assert wider.value > result.objective
+    point = worst_case(result, data, y).breaking_point(wider.value)
+    assert point.epsilon == pytest.approx(0.1)
 
 
-@pytest.mark.parametrize("name", ENCODERS)
+def test_flip_costs_by_row_are_given_again():
+    data, y = drlogit.datasets.make_synthetic(60, 4, random_state=1)
+    kappa = np.random.default_rng(0).uniform(0.5, 2.0, 60)
+    model = DRLogisticRegression(0.05).fit(data, y, kappa=kappa)
+    with pytest.raises(ValueError, match=r"replace\(kappa=values\)"):
+        worst_case(model, data, y)
+
+
+# --- categories -----------------------------------------------------------------------------------
+
+
+def frame_of(rng, n, levels):
+    frame = pd.DataFrame({"job": rng.choice(list(levels), n), "town": rng.choice(["x", "y"], n)})
+    odds = frame["job"].map({"a": 2.5, "b": -1.0, "c": 0.5}) + 1.5 * (frame["town"] == "x") - 1.0
+    return frame, (rng.random(n) < 1.0 / (1.0 + np.exp(-odds))).astype(int)
+
+
+def worst(scores, places, own, y, epsilon, kappa, *, error=False):
+    """The largest mean loss, or error, that mass can have that moves at a mean cost up to epsilon.
+
+    ``scores`` are those of all places, ``places[i, k]`` is what it costs row i to go to place k,
+    and ``own`` the score of each row where it is.
+    """
+    gains, costs, equal = [], [], []
+    for i, label in enumerate(2 * np.asarray(y) - 1):
+        ways = itertools.product([(own[i], 0.0), *zip(scores, places[i], strict=True)], [1, -1])
+        for (score, cost), sign in ways:
+            margin = sign * label * score
+            if math.isfinite(cost) and (sign > 0 or math.isfinite(kappa)):
+                gains.append(float(margin <= 0.0) if error else np.logaddexp(0.0, -margin))
+                costs.append(cost + (0.0 if sign > 0 else kappa))
+                equal.append(i)
+    rows = (np.array(equal) == np.arange(len(own))[:, None]).astype(float)
+    share = np.full(len(own), 1.0 / len(own))
+    found = linprog(-np.array(gains), [costs], [epsilon], rows, share)
+    assert found.status == 0
+    return -found.fun
+
+
+def places_of(model, levels, frame):
+    """Every combination of levels, with the number of changes that lead there from each row."""
+    every = pd.DataFrame(itertools.product(*levels.values()), columns=[*levels])
+    changes = (frame.to_numpy()[:, None] != every.to_numpy()[None]).sum(axis=2).astype(float)
+    return model.decision_function(every), changes
+
+
+def check_points(model, rows, found):
+    """The points are rows of the table, and attain what is said."""
+    there = found.distribution()
+    points = there.points(rows)
+    assert list(points.columns) == list(rows.columns)
+    score = model.decision_function(points)
+    losses = np.logaddexp(0.0, np.where(there.label == model.classes_[1], -score, score))
+    assert there.mass @ losses == pytest.approx(there.value, abs=1e-9)
+    changed = (points.to_numpy() != rows.iloc[there.index].to_numpy()).sum(axis=1)
+    np.testing.assert_allclose(there.distance, changed)
+
+
+@pytest.mark.parametrize("kappa", [1.0, math.inf])
 @pytest.mark.parametrize("after", [None, StandardScaler(with_mean=False)], ids=["", "scaled"])
-def test_one_hot_columns_of_any_encoder_are_categories(name, after):
-    encoder, groups = ENCODERS[name]
-    model = make_pipeline(columns(encoder), after, LogisticRegression()).fit(FRAME, Y)
-    Z = model[0].transform(FRAME)
-    scale = np.ones(Z.shape[1]) if after is None else model[1].scale_
-    last = (model[-1].coef_[0] / scale, model[-1].intercept_[0])
-    Z = Z.toarray() if hasattr(Z, "toarray") else np.array(Z)
-    coef = last[0].copy()
-    Z[:, :2], coef[:2] = Z[:, :2] / scale[:2], coef[:2] * scale[:2]
-    # Numbers stay where they are, so that it matters what categories can do.
-    costs = np.where(np.arange(Z.shape[1]) < 2, math.inf, 1.0)
-    ball = {"epsilon": 0.1, "kappa": math.inf, "feature_costs": costs}
-    expected = worst_case_loss(
-        (coef, last[1]), Z, np.where(Y == "yes", 1, 0), **ball, categories=groups
+@pytest.mark.parametrize("drop", ["first", None])
+def test_a_dropped_level_is_a_category_of_rows_that_do_not_show_it(drop, after, kappa):
+    rng = np.random.default_rng(0)
+    model = make_pipeline(OneHotEncoder(drop=drop), after, LogisticRegression(C=100.0))
+    model.fit(*frame_of(rng, 400, "abc"))
+    rows, y = frame_of(rng, 20, "bc")
+    scores, changes = places_of(model, {"job": list("abc"), "town": ["x", "y"]}, rows)
+    own, ball = model.decision_function(rows), {"epsilon": 0.2, "kappa": kappa}
+    found = worst_case(model, rows, y, ball=Ball(**ball))
+    assert found.value == pytest.approx(worst(scores, changes, own, y, **ball), abs=1e-9)
+    check_points(model, rows, found)
+    error = worst_case(model, rows, y, "error", ball=Ball(**ball)).value
+    expected = worst(scores, changes, own, y, **ball, error=True)
+    assert error == pytest.approx(expected, abs=1e-9)
+
+
+def test_levels_that_an_encoder_ignores_or_a_selection_loses_are_none_of_these():
+    rng = np.random.default_rng(1)
+    train, rows = frame_of(rng, 400, "abc"), frame_of(rng, 20, "c")
+    ball = {"epsilon": 0.2, "kappa": math.inf}
+    known = OneHotEncoder(categories=[["b", "c"], ["x", "y"]], handle_unknown="ignore")
+    levels = {"job": list("abc"), "town": ["x", "y"]}
+    for model in (
+        make_pipeline(known, LogisticRegression()).fit(*train),
+        make_pipeline(OneHotEncoder(), SelectKBest(k=3), LogisticRegression()).fit(*train),
+    ):
+        scores, changes = places_of(model, levels, rows[0])
+        expected = worst(scores, changes, model.decision_function(rows[0]), rows[1], **ball)
+        found = worst_case(model, *rows, ball=Ball(**ball))
+        assert found.value == pytest.approx(expected, abs=1e-9)
+        check_points(model, rows[0], found)
+
+
+def test_rare_levels_and_intervals_are_categories():
+    for encoder in (OneHotEncoder(min_frequency=20), OneHotEncoder(max_categories=3, drop="first")):
+        model = make_pipeline(
+            ColumnTransformer([("c", encoder, TEXTS)], sparse_threshold=0.0), LogisticRegression()
+        ).fit(FRAME, Y)
+        levels = {"job": ["clerk", "cook", "smith"], "town": ["x", "y"]}
+        rows = FRAME[FRAME.job != "monk"][:20]
+        every = pd.DataFrame(itertools.product(*levels.values()), columns=[*levels])
+        scores = model.decision_function(every.assign(age=0.0, income=0.0)[list(FRAME)])
+        changes = (rows[TEXTS].to_numpy()[:, None] != every.to_numpy()[None]).sum(axis=2)
+        own = model.decision_function(rows)
+        coded = (Y[rows.index] == "yes").astype(int)
+        expected = worst(scores, changes.astype(float), own, coded, 0.1, math.inf)
+        found = worst_case(model, rows, Y[rows.index], ball=Ball(0.1))
+        assert found.value == pytest.approx(expected, abs=1e-9)
+        check_points(model, rows, found)
+    bins = make_pipeline(KBinsDiscretizer(3, strategy="uniform"), LogisticRegression())
+    bins.fit(FRAME[NUMBERS], Y)
+    found = worst_case(bins, FRAME[NUMBERS], Y, ball=Ball(0.1))
+    there = found.distribution()
+    score = bins.decision_function(there.points(FRAME[NUMBERS]))
+    losses = np.logaddexp(0.0, np.where(there.label == "yes", -score, score))
+    assert there.mass @ losses == pytest.approx(found.value, abs=1e-9)
+
+
+def one_hot(frame):
+    """Columns of levels b, c and x: a and y are dropped."""
+    columns = [frame["job"] == "b", frame["job"] == "c", frame["town"] == "x"]
+    return np.column_stack(columns).astype(float)
+
+
+@pytest.mark.parametrize("how", ["estimator", "result", "file"])
+def test_what_occurred_in_training_only_is_a_category_of_the_audit(how, tmp_path):
+    rng = np.random.default_rng(2)
+    (frame, y), (rows, z) = frame_of(rng, 400, "abc"), frame_of(rng, 20, "bc")
+    ball, groups = {"epsilon": 0.05, "kappa": 1.0}, [[0, 1], [2]]
+    model = DRLogisticRegression(**ball, categories=groups).fit(one_hot(frame), y)
+    asked = model
+    if how == "result":
+        asked = drlogit.solve(one_hot(frame), y, **ball, categories=groups)
+    elif how == "file":
+        drlogit.save_model(model, tmp_path / "model.json")
+        asked = drlogit.load_model(tmp_path / "model.json")
+    every = pd.DataFrame(itertools.product("abc", "xy"), columns=["job", "town"])
+    changes = (rows.to_numpy()[:, None] != every.to_numpy()[None]).sum(axis=2).astype(float)
+    own = model.decision_function(one_hot(rows))
+    expected = worst(model.decision_function(one_hot(every)), changes, own, z, 0.2, 1.0)
+    found = zoo.worst_loss(asked, one_hot(rows), z, epsilon=0.2)
+    assert found == pytest.approx(expected, abs=1e-6 if how == "result" else 1e-9)
+
+
+def test_none_can_be_stated():
+    rng = np.random.default_rng(3)
+    frame, y = frame_of(rng, 200, "bc")  # a does not occur
+    X = one_hot(frame)
+    coef = np.array([3.0, 2.0, 0.5]), -1.0  # "none" is far below both
+    rows, z = frame[:12], y[:12]
+    every = pd.DataFrame(itertools.product("abc", "xy"), columns=["job", "town"])
+    changes = (rows.to_numpy()[:, None] != every.to_numpy()[None]).sum(axis=2).astype(float)
+    expected = worst(
+        one_hot(every) @ coef[0] - 1.0, changes, X[:12] @ coef[0] - 1.0, z, 0.2, math.inf
     )
-    assert worst_case_loss(model, FRAME, Y, **ball) == pytest.approx(expected, abs=1e-12)
-    as_numbers = worst_case_loss(model, FRAME, Y, **ball, categories=[])
-    assert as_numbers != pytest.approx(expected, abs=1e-6)
+    ball = Ball(0.2, feature_costs=None, categories=[[0, 1, None], [2, None]])
+    assert worst_case(coef, X[:12], z, ball=ball).value == pytest.approx(expected, abs=1e-9)
+    without = ball.replace(categories=[[0, 1], [2, None]])
+    assert worst_case(coef, X[:12], z, ball=without).value < expected - 0.01
 
 
-@pytest.mark.parametrize("after", ["passthrough", StandardScaler(with_mean=False)])
-def test_intervals_are_categories(after):
-    X = FRAME[NUMBERS].to_numpy(dtype=float)
-    bins = KBinsDiscretizer(3, strategy="uniform")
-    model = make_pipeline(bins, after, LogisticRegression()).fit(X, Y)
-    ball = {"epsilon": 0.05, "kappa": 1.0}
-    found = worst_case_loss(model, X, Y, **ball)
-    levels = make_pipeline(bins, after).transform(X).toarray()
-    scale = levels.max(axis=0)
-    plain = (model[-1].coef_[0] * scale, model[-1].intercept_[0])
-    groups = [[0, 1, 2], [3, 4, 5]]
-    assert found == pytest.approx(
-        worst_case_loss(plain, levels / scale, Y == "yes", **ball, categories=groups), abs=1e-9
-    )
+def test_a_row_of_an_unseen_level_keeps_its_place_and_draws_no_other_there():
+    rng = np.random.default_rng(4)
+    model = DRLogisticRegression(0.05, 1.0).fit(*frame_of(rng, 300, "bc"))
+    rows, y = frame_of(rng, 20, "abc")
+    assert (rows["job"] == "a").any()
+    scores, changes = places_of(model, {"job": ["b", "c"], "town": ["x", "y"]}, rows)
+    expected = worst(scores, changes, model.decision_function(rows), y, 0.2, 1.0)
+    found = zoo.worst_loss(model, rows, y, epsilon=0.2)
+    assert found == pytest.approx(expected, abs=1e-9)
 
 
-@pytest.mark.parametrize("encoder", [OrdinalEncoder(), TargetEncoder(cv=2)])
-@pytest.mark.parametrize("space", ["fitted", "given"])
-def test_encoders_without_a_distance(encoder, space):
-    model = make_pipeline(columns(encoder), LogisticRegression()).fit(FRAME, Y)
-    with pytest.raises(ValueError, match=r"step 'c' .* makes one number of a category"):
-        audit(model, FRAME, Y, space=space)
-
-
-def test_the_given_space():
-    numbers = FRAME[NUMBERS]
-    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(numbers, Y)
-    ball = {"epsilon": 0.05, "kappa": math.inf}
-    deviations = numbers.std(ddof=0).to_numpy()
-    fitted = worst_case_loss(model, numbers, Y, **ball)
-    given = worst_case_loss(model, numbers, Y, **ball, space="given")
-    assert given != pytest.approx(fitted, abs=1e-3)
-    for costs in (1.0 / deviations, "std", {"age": "std", "income": "std"}):
-        found = worst_case_loss(model, numbers, Y, **ball, space="given", feature_costs=costs)
-        assert found == pytest.approx(fitted, abs=1e-12)
-    report = audit(model, numbers, Y, space="given", feature_costs="std", n_listed=0)
-    assert report.spaces == ("in the units of X as given, with the feature costs given",)
-    with pytest.raises(ValueError, match="space must be 'fitted' or 'given', got 'raw'"):
-        worst_case_loss(model, numbers, Y, **ball, space="raw")
-    with pytest.raises(ValueError, match="have no distance before they are encoded"):
-        worst_case_loss(ours().fit(FRAME, Y), FRAME, Y, **ball, space="given")
+@pytest.mark.parametrize("kappa", [1.0, math.inf])
+def test_rows_beyond_the_bounds_move_back_and_draw_no_other_there(kappa):
+    rng = np.random.default_rng(5)
+    X = rng.random((200, 2))
+    coef = np.array([2.0, -3.0]), 0.3
+    rows, z = X[:15].copy(), (X[:15] @ coef[0] > 0.0).astype(int)
+    rows[:4] += [[3.0, 0.0], [0.0, 2.0], [-2.0, 0.0], [-1.0, 4.0]]
+    gains, costs = [], []
+    for row in rows:
+        # A number goes to an end or stays, also where it lies beyond an end.
+        places = np.array([*itertools.product(*[[row[j], 0.0, 1.0] for j in range(2)])])
+        gains.append(places @ coef[0] + coef[1])
+        costs.append(np.abs(places - row).sum(axis=1))
+    every = np.concatenate(gains)
+    table = np.full((15, every.size), np.inf)
+    for i, cost in enumerate(costs):
+        table[i, i * cost.size : (i + 1) * cost.size] = cost
+    expected = worst(every, table, rows @ coef[0] + coef[1], z, 0.3, kappa)
+    ball = Ball(0.3, kappa, feature_costs=None, bounds=(0.0, 1.0))
+    with pytest.warns(UserWarning, match="4 rows lie beyond the bounds of the ball"):
+        found = worst_case(coef, rows, z, ball=ball)
+    assert found.value == pytest.approx(expected, abs=1e-9)

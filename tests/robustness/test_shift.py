@@ -9,6 +9,7 @@ from scipy.optimize import linprog
 from sklearn.linear_model import LogisticRegression
 
 import drlogit
+import zoo
 from drlogit.robustness.breakpoints import Curve
 
 
@@ -52,10 +53,10 @@ def test_covering_radius_is_exact_and_below_the_transport_distance(norm, kappa):
         met = -np.log(model.predict_proba(B)[np.arange(25), b]).mean()
         assert found.loss_new == pytest.approx(met, abs=1e-12)
         assert found.epsilon > 0.0
-        worst = drlogit.worst_case_loss(model, A, a, epsilon=found.epsilon, **ball)
+        worst = zoo.worst_loss(model, A, a, epsilon=found.epsilon, **ball)
         assert worst == pytest.approx(met, abs=1e-12)
-        error = drlogit.misclassification_bounds(model, A, a, epsilon=found.epsilon_error, **ball)
-        assert error.worst == pytest.approx(found.error_new, abs=1e-12)
+        error = zoo.worst_error(model, A, a, epsilon=found.epsilon_error, **ball)
+        assert error.value == pytest.approx(found.error_new, abs=1e-12)
         by_label = kappa if isinstance(kappa, dict) else {0: kappa, 1: kappa}
         flips = np.array([by_label[label] for label in a])[:, None] * (a[:, None] != b)
         W = transport(NORM[norm](costs * (A[:, None] - B)) + flips)
@@ -143,7 +144,7 @@ def test_several_classes():
     X, y = rows(300, 1.0)
     model = drlogit.DRLogisticRegression(0.05, 1.0).fit(X, y)
     found = drlogit.shift(model, X, y, *rows(200, 1.6))
-    worst = drlogit.worst_case_loss(model, X, y, epsilon=found.epsilon, kappa=1.0)
+    worst = zoo.worst_loss(model, X, y, epsilon=found.epsilon, kappa=1.0)
     assert worst == pytest.approx(found.loss_new, abs=1e-12)
     blind = drlogit.shift(model, X, y, rows(200, 1.6)[0])
     assert blind.expected_loss > 0.0

@@ -8,6 +8,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import FixedThresholdClassifier
 
 import drlogit
+import zoo
 
 COSTS = {("no", "yes"): 1.0, ("yes", "no"): 5.0}
 
@@ -28,7 +29,7 @@ def test_costs(fitted):
     assert choice.promise.value <= choice.usual_promise.value
     # No promise is better than what is seen, and none is beyond the largest cost.
     assert choice.promise.nominal < choice.promise.value <= 5.0
-    seen = drlogit.worst_case(model, X, y, COSTS, threshold=choice.threshold, epsilon=0.002)
+    seen = zoo.worst_in(model, X, y, COSTS, threshold=choice.threshold, epsilon=0.002)
     assert choice.promise.value > seen.value
     assert float(choice) == choice.threshold
     text = str(choice)
@@ -91,7 +92,7 @@ def test_metrics_of_a_guarantee(fitted):
     model, X, y = fitted
     for metric in ("error", "tpr", "net_benefit", COSTS):
         found = drlogit.guarantee(model, X, y, metric=metric)
-        seen = drlogit.worst_case(model, X, y, metric)
+        seen = drlogit.worst_case(model, X, y, "recall" if metric == "tpr" else metric)
         sign = -1.0 if found.is_benefit else 1.0
         assert sign * found.value > sign * seen.value - 0.02
         assert "With 95% confidence" in str(found)
@@ -111,10 +112,10 @@ def test_metrics_of_a_guarantee_by_group(fitted):
     model, X, y = fitted
     X, y, group = X[:300], y[:300], np.where(X[:300, 2] > 0, "a", "b")
     split = drlogit.guarantee(model, X, y, metric=COSTS, groups={"part": group})
-    seen = drlogit.worst_case(model, X, y, COSTS, groups={"part": group})
+    seen = drlogit.worst_case(model, X, y, COSTS, by={"part": group})
     assert [part.group for part in split.groups] == ["part = a", "part = b"]
     assert sum(part.n for part in split.groups) == split.n == 240
-    for part, there in zip(split.groups, seen.groups, strict=True):
+    for part, there in zip(split.groups, seen.by_group, strict=True):
         assert part.value > there.value
         assert f"{part.group} ({part.n} rows): at most {part.value:.4g}" in str(split)
     rate = drlogit.guarantee(model, X, y, metric="fpr", groups=group)

@@ -1,153 +1,391 @@
-"""What the worst case does to a given model: its loss, and a distribution that comes close."""
+"""Worst cases, breaking points and distributions, at their ends above all."""
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
-from scipy.optimize import linprog
+from benchmarks.transport_programs import METRICS, Case, judge
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss, precision_score, recall_score
 
-import domain_zoo
 import drlogit
 import zoo
-from drlogit import worst_case_distribution, worst_case_loss
-from drlogit.problem.norms import NORMS
+from drlogit import Ball, worst_case
+from drlogit.robustness.adversary import Adversary
+from drlogit.robustness.words import percent, rounded
 from transport_plan import check_distribution
 
-NORM_NAMES = tuple(NORMS)
+RATIOS = ("recall", "fpr", "precision", "npv")
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((60, 3))
+Y = np.where(X @ [1.0, -2.0, 0.5] + RNG.logistic(size=60) > 0.3, 1, 0)
+MODEL = (np.array([0.9, -1.7, 0.4]), -0.2)
+BALL = Ball(0.1, 1.0, feature_costs=None)
 
 
-def clouds(n_samples=60, n_features=4, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n_samples, n_features)) * [1.0, 3.0, 0.2, 1.5][:n_features] + 0.4
-    score = X @ rng.standard_normal(n_features) + rng.standard_normal(n_samples)
-    return X, np.where(score > np.median(score), 1, -1)
+# --- against linear programs ------------------------------------------------------------------
 
 
-X0, Y0 = clouds()
-X0.flags.writeable = Y0.flags.writeable = False  # whatever is asked, they are left alone
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("seed", range(12))
+def test_linear_programs_agree(metric, seed):
+    found = judge(Case(seed, metric))
+    for name, error in found.items():
+        assert error <= (2e-8 if name in ("attained", "claimed") else 1e-9), name
 
 
-# --- the loss -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("case", zoo.ZOO, ids=repr)
+@pytest.mark.parametrize("case", zoo.ZOO[::3], ids=repr)
 def test_loss_of_a_fit_is_its_objective(case):
-    result = drlogit.solve(case.X, case.y, tol=1e-5, **case.options)
-    options = {k: v for k, v in case.options.items() if k != "fit_intercept"}
-    assert worst_case_loss(result, case.X, case.y, **options) == pytest.approx(
-        result.objective, abs=1e-12
-    )
+    result = drlogit.solve(case.X, case.y, **case.options)
+    if result.ball.labels.multiples is None or not isinstance(result.ball.labels.multiples, str):
+        found = worst_case(result, case.X, case.y, sample_weight=case.options.get("sample_weight"))
+        assert found.value == pytest.approx(result.objective, abs=1e-9)
+        assert found.exact
 
 
-@pytest.mark.parametrize("seed", [0, 3, 5])
-def test_the_ball_of_a_result_is_that_of_its_fit(seed):
-    case = domain_zoo.generated(seed)
-    X, y, weights = (case[name] for name in ("X", "y", "sample_weight"))
-    result = drlogit.solve(**case)
-    found = drlogit.worst_case(result, X, y, "log_loss", sample_weight=weights)
-    assert found.epsilon == case["epsilon"]
-    assert found.value == pytest.approx(result.objective, abs=1e-11)
+# --- several classes --------------------------------------------------------------------------
 
 
-def test_the_flip_costs_of_a_result_are_its_own():
-    result = drlogit.solve(X0, Y0, epsilon=0.05, kappa={-1: 2.0, 1: 0.5}, norm="l2")
-    found = drlogit.worst_case(result, X0, Y0, "log_loss")
-    assert found.value == pytest.approx(result.objective, abs=1e-11)
-    costs = np.linspace(0.5, 2.0, Y0.size)
-    by_sample = drlogit.solve(X0, Y0, epsilon=0.05, kappa=costs)
-    with pytest.raises(ValueError, match="fitted with one kappa for each sample"):
-        drlogit.worst_case(by_sample, X0, Y0, "log_loss")
-    found = drlogit.worst_case(by_sample, X0, Y0, "log_loss", kappa=costs)
-    assert found.value == pytest.approx(by_sample.objective, abs=1e-11)
+def softmax(seed, K, n=12):
+    rng = np.random.default_rng(seed)
+    points = rng.standard_normal((n, 2))
+    model = LogisticRegression().fit(points, np.arange(n) % K)
+    model.coef_, model.intercept_ = 1.5 * rng.standard_normal((K, 2)), rng.normal(0.0, 0.3, K)
+    return model, points, rng.integers(0, K, n), rng
 
 
-# --- the distribution -----------------------------------------------------------------------
+def distances(model, costs, norm):
+    """The dual norms of the differences of all pairs of classes."""
+    apart = np.abs(model.coef_[:, None] - model.coef_) / costs
+    return {"l1": apart.max(-1), "linf": apart.sum(-1), "l2": np.sqrt((apart**2).sum(-1))}[norm]
 
 
-@pytest.mark.parametrize("norm", NORM_NAMES)
-@pytest.mark.parametrize(
-    ("kappa", "fraction"), [(0.25, 0.3), (1.0, 0.8), (7.0, 0.02), (math.inf, 0.5)]
-)
-def test_distributions_of_fits_come_within_1e_4_of_the_dual_bound(norm, kappa, fraction):
-    X, y = drlogit.datasets.make_synthetic(300, 8, random_state=7)
-    epsilon = fraction * drlogit.epsilon_max(X, y, kappa=kappa, norm=norm)
-    ball = {"epsilon": epsilon, "kappa": kappa, "norm": norm}
-    result = drlogit.solve(X, y, tol=1e-8, **ball)
-    distribution = worst_case_distribution(result, X, y, tol=9e-5, **ball)
-    check_distribution(distribution, result, X, y, tol=9e-5, **ball)
-    assert abs(distribution.expected_loss - result.dual_objective) <= 1e-4
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize("seed", range(6))
+def test_loss_and_error_of_several_classes(seed, norm):
+    model, points, y, rng = softmax(seed, 3 + seed % 2)
+    K, n = len(model.classes_), len(y)
+    kappa = {k: float(rng.choice([0.3, 1.0, math.inf])) for k in range(K)}
+    costs, epsilon = np.exp(rng.uniform(-0.5, 0.5, 2)), 0.4
+    flips, scores = np.array([kappa[k] for k in y]), model.decision_function(points)
+    norms, level = distances(model, costs, norm), np.logaddexp.reduce(scores, axis=1)
+    # The dual: a line for each label of a row, down to the steepest slope of a label at hand.
+    had = np.isin(np.arange(K), y) | np.isfinite(flips).any()
+    least = norms[had].max()
+    own = scores[np.arange(n), y]
+    candidates = np.concatenate([[least], (own[:, None] - scores).ravel() / flips.repeat(K)])
+    values = []
+    for lam in candidates[candidates >= least]:
+        with np.errstate(invalid="ignore"):
+            paid = np.where(np.arange(K) == y[:, None], 0.0, flips[:, None] * lam)
+        values.append(epsilon * lam + (level[:, None] - scores - paid).max(axis=1).mean())
+    ball = Ball(epsilon, kappa, norm=norm, feature_costs=costs)
+    found = worst_case(model, points, y, ball=ball)
+    assert found.value == pytest.approx(min(values), abs=1e-9)
+    assert found.exact
+    assert found.best <= found.nominal
+    check_distribution(
+        found.distribution(), model, points, y, epsilon=epsilon, kappa=kappa, norm=norm,
+        costs=costs,
+    )  # fmt: skip
+    error = worst_case(model, points, y, "error", ball=ball)
+    right = scores.argmax(axis=1) == y
+    gaps = (own[:, None] - scores) / (norms + np.eye(K))[y]
+    gaps[np.arange(n), y] = np.inf
+    cost = np.sort(np.minimum(gaps.min(axis=1), flips)[right]) / n
+    spent = np.append(0.0, np.cumsum(cost[np.isfinite(cost)]))
+    most = (~right).mean() + np.interp(epsilon, spent, np.arange(spent.size) / n)
+    assert error.value == pytest.approx(most, abs=1e-12)
+    assert not error.exact
+    assert error.best <= error.nominal <= error.value
+    with pytest.raises(ValueError, match="no worst-case distribution of the error"):
+        error.distribution()
 
 
-def test_no_distribution_with_moves_as_short_does_better():
-    """Linear program over flips and moves of one length: the oracle of the greedy choice."""
-    coef, intercept, kappa, epsilon = np.array([1.0, -2.0, 0.5, 0.3]), 0.2, math.inf, 0.3
-    distribution = worst_case_distribution(
-        (coef, intercept), X0, Y0, epsilon=epsilon, kappa=kappa, tol=0.05
-    )
-    u, d = Y0 * (X0 @ coef + intercept), distribution.longest_move
-    gain = np.logaddexp(0.0, -u + 2.0 * d) - np.logaddexp(0.0, -u)
-    best = linprog(-gain, A_ub=[np.full(60, d)], b_ub=[epsilon], bounds=(0.0, 1.0 / 60))
-    optimum = np.logaddexp(0.0, -u).mean() - best.fun
-    assert distribution.expected_loss == pytest.approx(optimum, abs=1e-9)
-    assert distribution.gap == pytest.approx(0.05, rel=1e-6)  # and no shorter one would do
+def test_domains_of_several_classes_count_as_numbers():
+    model, points, y, _ = softmax(0, 3)
+    free = worst_case(model, points, y, ball=Ball(0.2, feature_costs=None))
+    bounds = {0: (-9.0, 9.0)}
+    bound = worst_case(model, points, y, ball=Ball(0.2, feature_costs=None, bounds=bounds))
+    assert bound.value == pytest.approx(free.value, abs=1e-12)
+    assert not bound.exact
+    assert "may be too pessimistic" in str(bound)
 
 
-def test_points_of_sparse_samples_are_sparse():
-    X = sp.csr_array(np.where(np.abs(X0) > 0.5, X0, 0.0))
-    ball = {"epsilon": 0.1, "kappa": math.inf, "norm": "linf"}
-    model = ([1.0, 0.0, -1.0, 2.0], 0.1)
-    distribution = worst_case_distribution(model, X, Y0, **ball)
-    points = distribution.points(X)
-    assert sp.issparse(points)
-    np.testing.assert_allclose(points.toarray(), distribution.points(X.toarray()), atol=1e-12)
-    with pytest.raises(ValueError, match="4 features of at least 60 rows"):
-        distribution.points(X[:10])
-    check_distribution(distribution, model, X, Y0, **ball)
+# --- ends ---------------------------------------------------------------------------------------
 
 
-# --- corners --------------------------------------------------------------------------------
+@pytest.mark.parametrize("seed", range(30))
+def test_the_ends_of_the_range_are_reached(seed):
+    """Sums of rounded masses must not hide that every row can be wrong."""
+    rng = np.random.default_rng(seed)
+    points, y = rng.standard_normal((25, 2)), np.arange(25) % 2
+    weights = rng.exponential(size=25)
+    for metric, end in (("error", 1.0), ("recall", 0.0), ("fpr", 1.0), ("precision", 0.0)):
+        found = worst_case(((1.0, -0.5), 0.1), points, y, metric, ball=BALL, sample_weight=weights)
+        point = found.breaking_point(end)
+        assert math.isfinite(point.epsilon)
+        there = worst_case(
+            ((1.0, -0.5), 0.1), points, y, metric, ball=point.ball.replace(epsilon=point.epsilon),
+            sample_weight=weights,
+        )  # fmt: skip
+        assert there.value == pytest.approx(end, abs=1e-12)
+        assert found.breaking_point(end + found._metric.sign).ball is None
 
 
-@pytest.mark.parametrize(
-    ("coef", "intercept", "costs", "ball", "gain"),
-    [
-        ([1.0, -1.0, 0.5, 0.2], 0.0, math.inf, {"epsilon": 0.2, "kappa": 1.0}, None),
-        ([1.0, -1.0, 0.5, 0.2], 0.0, math.inf, {"epsilon": 0.2, "kappa": math.inf}, 0.0),
-        ([0.0, 0.0, 0.0, 1e-3], 0.0, 1.0, {"epsilon": 5.0, "kappa": 0.01}, None),
-        (np.zeros(4), 1.0, 1.0, {"epsilon": 0.1, "kappa": math.inf}, 0.0),
-        (np.zeros(4), 1.0, 1.0, {"epsilon": 0.1, "kappa": 1.0}, 0.1),
-        ([1.0, -1.0, 0.5, 0.2], 0.3, 1.0, {"epsilon": 0.0, "kappa": 1.0}, 0.0),
-    ],
-    ids="immovable nothing-to-do more-than-flips-use constant flips-alone no-radius".split(),
-)
-def test_corners(coef, intercept, costs, ball, gain):
-    model, costs = (np.array(coef), intercept), np.full(4, costs)
-    found = worst_case_distribution(model, X0, Y0, feature_costs=costs, **ball)
-    check_distribution(found, model, X0, Y0, norm="l1", costs=costs, **ball)
-    if gain is not None:
-        loss = np.logaddexp(0.0, -Y0 * (X0 @ model[0] + intercept)).mean()
-        assert found.moved_mass == 0.0
-        assert found.expected_loss == pytest.approx(loss + gain, rel=1e-12)
+def test_a_denominator_that_can_vanish():
+    """A model that always says "positive" has recall 1 under every distribution with a positive."""
+    y = np.array([1, 1, 0])
+    ball = Ball(0.7, 1.0, feature_costs=None)
+    always = worst_case(((0.0,), 1.0), np.zeros((3, 1)), y, "recall", ball=ball)
+    assert (always.best, always.value) == (1.0, 1.0)
+    assert always.exact
+    assert always.breaking_point(0.5).epsilon == math.inf
+    assert always.distribution().value == 1.0
+    # Where rows can be missed, flips of the others make them all there is.
+    rows = np.array([[5.0], [5.0], [-1.0]])
+    cheap = worst_case(((1.0,), 0.0), rows, y, "recall", ball=ball)
+    assert cheap.value == 0.0
+    point = cheap.breaking_point(0.0).epsilon
+    assert point == pytest.approx(2.0 / 3.0)
+    below = worst_case(((1.0,), 0.0), rows, y, "recall", ball=ball.replace(epsilon=0.66)).value
+    assert 0.0 < below < 1.0
+    spread = cheap.distribution()
+    assert spread.mass[spread.label == 1].sum() > 0.0
+    assert spread.value == pytest.approx(0.0, abs=1e-12)
+
+
+def test_ties_at_the_threshold():
+    rows, y = np.array([[0.0], [0.0], [1.0]]), np.array([0, 1, 1])
+    ball = Ball(1e-9, feature_costs=None)
+    # A row at the threshold is positive; it can leave at no cost.
+    error = worst_case(((1.0,), 0.0), rows, y, "error", ball=ball)
+    assert error.nominal == pytest.approx(1 / 3)
+    assert error.value == pytest.approx(2 / 3)
+    assert error.best == pytest.approx(0.0)
+    # Unless nothing in it can move, or it is at the end of its range.
+    still = {"feature_costs": [math.inf]}, {"bounds": {0: (0.0, 1.0)}}
+    for limits in still:
+        fixed = worst_case(((1.0,), 0.0), rows, y, "error", ball=ball.replace(**limits))
+        assert fixed.value == pytest.approx(1 / 3)
+        assert fixed.best == pytest.approx(1 / 3)
+        assert fixed.exact
+    nothing = worst_case(((1.0,), 0.0), rows, y, "error", ball=ball.replace(epsilon=0.0))
+    assert nothing.value == nothing.best == nothing.nominal
+
+
+def test_an_end_point_on_the_threshold_is_positive():
+    """A bounded feature can bring the first row to the threshold, and not below it."""
+    ball = Ball(10.0, feature_costs=None, bounds={0: (-1.0, 1.0)}, norm="l1")
+    rows, y = np.array([[1.0], [1.0]]), np.array([1, 0])
+    found = worst_case(((1.0,), 1.0), rows, y, "error", ball=ball)
+    assert found.value == 0.5
+    assert found.breaking_point(1.0).epsilon == math.inf
+    # Upwards it may end there.
+    up = worst_case(((1.0,), -1.0), -rows, y, "error", ball=ball)
+    assert up.value == 1.0
+    assert up.breaking_point(1.0).epsilon == pytest.approx(1.0)
+
+
+def test_the_positive_class_is_at_the_threshold():
+    """Positive if the probability is at least the threshold, whichever class is positive."""
+    rows, y = np.array([[0.0], [1.0], [-1.0]]), np.array(["a", "a", "b"])
+    model = LogisticRegression().fit(np.array([[0.0], [1.0]]), ["a", "b"])
+    model.coef_, model.intercept_ = np.array([[1.0]]), np.array([0.0])
+    ball = Ball(0.0)
+    recall = {c: worst_case(model, rows, y, "recall", ball=ball, pos_label=c) for c in "ab"}
+    assert recall["a"].nominal == 0.5
+    assert recall["b"].nominal == 0.0
+    assert worst_case(model, rows, y, "recall", ball=ball).metric == recall["b"].metric
+    assert "positive: 'b'" in str(recall["b"])
+    assert "positive: 'a'" in recall["a"].metric
+    with pytest.raises(ValueError, match="pos_label must be one of"):
+        worst_case(model, rows, y, "recall", ball=ball, pos_label="c")
+
+
+def test_extreme_thresholds_and_radii():
+    for threshold, expected in ((0.0, 1.0), (1.0, 0.0)):
+        found = worst_case(MODEL, X, Y, "recall", ball=BALL, threshold=threshold)
+        assert found.value == found.nominal == expected
+        if threshold == 0.0:
+            assert worst_case(MODEL, X, Y, "fpr", ball=BALL, threshold=0.0).distribution()
+    far = worst_case(MODEL, X, Y, ball=BALL.replace(epsilon=1e160))
+    assert math.isfinite(far.value)
+    assert far.distribution().transport_cost <= 1e160
+    assert worst_case(MODEL, X, Y, "error", ball=BALL.replace(epsilon=1e300)).value == 1.0
+
+
+# --- metrics ----------------------------------------------------------------------------------
+
+
+def test_nominal_values_are_those_of_scikit_learn():
+    w = RNG.exponential(size=60)
+    p = 1.0 / (1.0 + np.exp(-(X @ MODEL[0] + MODEL[1])))
+    decided = (p >= 0.4).astype(int)
+    expected = {
+        "log_loss": log_loss(Y, p, sample_weight=w),
+        "error": np.average(decided != Y, weights=w),
+        "recall": recall_score(Y, decided, sample_weight=w),
+        "precision": precision_score(Y, decided, sample_weight=w),
+        "fpr": np.average(decided[Y == 0], weights=w[Y == 0]),
+        "npv": precision_score(Y, decided, sample_weight=w, pos_label=0),
+    }
+    for metric, value in expected.items():
+        found = worst_case(MODEL, X, Y, metric, ball=BALL, threshold=0.4, sample_weight=w)
+        assert found.nominal == pytest.approx(value, abs=1e-12)
+        low, high = sorted([found.value, found.best])
+        assert low <= found.nominal <= high
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"epsilon": -1.0}, "epsilon must be finite and >= 0"),
-        ({"kappa": 0.0}, "kappa must be > 0"),
-        ({"feature_costs": [1.0]}, "feature_costs must have shape"),
-        ({"tol": 0.0}, "tol must be finite and > 0"),
-        ({"X": X0[:, :3]}, "X has 3 features, but the model has 4"),
-        ({"y": np.ones(60)}, "y must hold two classes"),
-        ({"model": ([1.0, np.nan, 0, 0], 0.0)}, "NaN or infinity"),
-        ({"model": ([1.0] * 4, [1.0, 2.0])}, "intercept must be one number"),
-        ({"model": "model.json"}, "must be a fitted linear classifier.*got str"),
+        ({"metric": "auc"}, "metric must be one of 'log_loss', 'error', 'recall'"),
+        ({"metric": {}}, "metric must be one of"),
+        ({"metric": {("a", 1): 1.0}}, r"costs must go by \(label, decision\)"),
+        ({"metric": {(0, 1): math.nan}}, "costs must be finite"),
+        ({"metric": "error", "threshold": 1.2}, "threshold must be a probability"),
+        ({"metric": "net_benefit", "threshold": 0.0}, "must lie between 0 and 1"),
+        ({"ball": None}, r"Ball\.tolerating\(labels=0\.05\)"),
+        ({"ball": 0.1}, "ball must be a drlogit.Ball"),
+        ({"ball": Ball(0.1, {0: 1.0})}, "kappa must have a cost for each of the labels"),
+        ({"ball": Ball(0.1, np.ones(3))}, "kappa must be 60 numbers"),
+        ({"by": np.arange(60)}, "by must have at most 30 different values"),
+        ({"by": [1, 2]}, "by must have one value per row"),
+        ({"by": "sex"}, "by names the column 'sex'"),
+        ({"sample_weight": [1.0]}, "sample_weight must have shape"),
     ],
 )
-def test_bad_input_says_what_is_wrong(change, message):
-    arguments = {"model": ([1.0] * 4, 0.0), "X": X0, "y": Y0, "epsilon": 0.1, "kappa": 1.0}
+def test_bad_input(change, message):
+    options = {"metric": "log_loss", "ball": BALL} | change
     with pytest.raises(ValueError, match=message):
-        worst_case_distribution(**(arguments | change))
+        worst_case(MODEL, X, Y, **options)
+
+
+def test_several_classes_have_two_metrics():
+    model, points, y, _ = softmax(1, 3)
+    for options in ({"metric": "recall"}, {"metric": {(0, 1): 1.0}}):
+        with pytest.raises(ValueError, match="must be 'log_loss' or 'error'"):
+            worst_case(model, points, y, ball=BALL, **options)
+    for options in ({"threshold": 0.3}, {"pos_label": 1}):
+        with pytest.raises(ValueError, match="threshold and pos_label are for two classes"):
+            worst_case(model, points, y, "error", ball=BALL, **options)
+
+
+def test_undefined_ratios():
+    with pytest.raises(ValueError, match="not defined: no row counts for its denominator"):
+        worst_case(MODEL, X, Y, "recall", ball=BALL, sample_weight=np.where(Y == 1, 0.0, 1.0))
+
+
+# --- groups and records -------------------------------------------------------------------------
+
+
+def test_groups():
+    frame = pd.DataFrame(X, columns=list("abc")).assign(half=np.arange(60) % 2)
+    part = np.where(Y == 0, "healthy", np.arange(60) % 2)
+    model = drlogit.DRLogisticRegression(epsilon=0.05, kappa=1.0).fit(frame[["a", "b", "c"]], Y)
+    with pytest.warns(UserWarning, match="group part = healthy is skipped: recall"):
+        found = worst_case(model, frame[["a", "b", "c"]], Y, "recall", by={"part": part})
+    assert [group.group for group in found.by_group] == ["part = 0", "part = 1"]
+    for group in found.by_group:
+        some = part == group.group[-1]
+        alone = worst_case(model, frame[["a", "b", "c"]][some], Y[some], "recall")
+        assert group.value == pytest.approx(alone.value, abs=1e-12)
+        assert group.n == some.sum()
+        assert group.breaking_point(0.5).epsilon == pytest.approx(
+            alone.breaking_point(0.5).epsilon, abs=1e-12
+        )
+        assert group.distribution().value == pytest.approx(group.value, abs=1e-7)
+        assert group.group in str(found)
+    table = found.to_frame()
+    assert table["group"].tolist() == ["", "part = 0", "part = 1"]
+    assert table["value"][0] == float(found)
+
+
+def test_records_in_words():
+    ball = Ball.tolerating(labels=0.05)
+    found = worst_case(MODEL, X, Y, "error", ball=ball)
+    said = str(found)
+    assert "positive: 1, threshold 0.5" in said
+    assert "Up to 5 % of the labels may be wrong." in said
+    assert "Deviations are those of these rows" in said
+    resolved = ball.resolve(X, Y)
+    assert "Deviations are" not in str(worst_case(MODEL, X, Y, "error", ball=resolved))
+    point = found.breaking_point(0.5)
+    assert point.ball.epsilon == point.epsilon == float(point)
+    assert "It reaches 0.5 at radius" in str(point)
+    assert "cannot reach" in str(found.breaking_point(1.5))
+    assert "has reached the limit" in str(found.breaking_point(0.0))
+    with pytest.raises(ValueError, match="limit must be a finite number"):
+        found.breaking_point(math.nan)
+
+
+def test_breaking_points_are_multiples_of_what_was_declared():
+    ball = Ball.tolerating(labels=0.02, numbers=0, categories=0)
+    found = worst_case(MODEL, X, Y, "error", ball=ball)
+    wanted = found.nominal + 0.1
+    assert found.breaking_point(wanted).epsilon == pytest.approx(0.1 / 0.02)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_numbers_are_rounded_outwards(seed):
+    value = float(np.random.default_rng(seed).uniform(0.0, 2.0))
+    assert float(rounded(value, 1.0)) >= value * (1.0 - 1e-12)
+    assert float(rounded(value, -1.0)) <= value * (1.0 + 1e-12)
+    assert float(rounded(value, 1.0)) - value <= 1e-3
+    assert float(rounded(-value, 1.0)) >= -value * (1.0 + 1e-12)
+
+
+def test_rounding_by_hand():
+    assert rounded(0.00025, 1.0) == "0.00025"
+    assert rounded(0.123449, 1.0) == "0.1235"
+    assert rounded(0.123499, -1.0) == "0.1234"
+    assert rounded(0.30000000000000004, 1.0) == "0.3"
+    assert percent(0.975, -1.0) == "97.5 %"
+    assert percent(0.0002501, 1.0, 2) == "0.026 %"
+
+
+# --- distributions ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kappa", [0.3, 1.0, math.inf])
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+def test_distributions_of_the_loss(norm, kappa):
+    found = worst_case(MODEL, X, Y, ball=Ball(0.3, kappa, norm=norm, feature_costs=None))
+    check_distribution(found.distribution(), MODEL, X, Y, epsilon=0.3, kappa=kappa, norm=norm)
+    table = found.distribution().to_frame()
+    assert table["mass"].sum() == pytest.approx(1.0)
+
+
+def test_points_of_sparse_samples_are_sparse():
+    matrix = sp.csr_array(np.where(np.abs(X) > 0.7, X, 0.0))
+    found = worst_case(MODEL, matrix, Y, ball=BALL.replace(norm="l1")).distribution()
+    points = found.points(matrix)
+    assert sp.issparse(points)
+    np.testing.assert_allclose(points.toarray(), found.points(matrix.toarray()))
+
+
+def test_a_cost_of_zero_for_unknown_labels():
+    nothing = worst_case(MODEL, X, Y, "error", ball=Ball(0.0, 0.0))
+    assert nothing.value == nothing.nominal
+    some = worst_case(MODEL, X, Y, "error", ball=Ball(1e-6, 0.0))
+    assert some.value == 1.0
+    assert some.distribution().flipped.any()
+
+
+def test_values_of_rows_at_a_price():
+    """Weak duality holds at every price, with equality at the right one."""
+    adversary = Adversary.of(MODEL, X, Y, BALL)
+    for name in ("error", "log_loss", "net_benefit"):
+        metric = adversary.metric(name, 0.4)
+        hull = adversary.hull(metric)
+        for factor in (1.0, 1.3, 3.0):
+            price = hull.price(0.1) * factor
+            bound = 0.1 * price + adversary.weights @ hull.at_price(price)
+            assert bound >= hull.at(0.1) - 1e-12
+            if factor == 1.0:
+                assert bound == pytest.approx(hull.at(0.1), abs=1e-12)

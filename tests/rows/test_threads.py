@@ -13,6 +13,7 @@ import pytest
 from threadpoolctl import ThreadpoolController
 
 import drlogit
+import zoo
 from drlogit.problem.problem import build_problem
 from drlogit.robustness import misclassification, unseen_rows
 from drlogit.robustness.old_adversary import Adversary
@@ -131,8 +132,8 @@ def test_blas_is_held_back_in_searches_audits_and_guarantees(blas, samples, monk
     watch(misclassification, "worst_error")
     watch(unseen_rows, "bounded_limit")
     ball = {"epsilon": 0.1, "kappa": 1.0}
-    drlogit.worst_case_loss(model, X, y, **ball)
-    drlogit.misclassification_bounds(model, X, y, **ball)
+    zoo.worst_loss(model, X, y, **ball)
+    zoo.worst_error(model, X, y, **ball)
     drlogit.audit(model, X, y).to_html()
     drlogit.guarantee(model, X, y, epsilon=0.2)
     assert len(seen) > 10

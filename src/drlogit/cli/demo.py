@@ -29,8 +29,8 @@ from ..estimators.classifier import DRLogisticRegression
 from ..estimators.tolerances import allowances, tolerances
 from ..estimators.training_data import matrix_of
 from ..report.audits import audit
-from ..robustness.old_worst import worst_case
 from ..robustness.shifts import shift
+from ..robustness.worst_case import worst_case
 from . import options
 from .console import DONE, NOT_CONVERGED, Console
 

@@ -113,7 +113,7 @@ class DRLogisticRegression(RobustLinearClassifier):
         The flip cost used.
     result_ : Result
         Status, times and trace of the fit.  It keeps nothing of the length of the training data, so
-        ``flip_share`` is empty; :func:`~drlogit.worst_case_distribution` returns the flips.
+        ``flip_share`` is empty; a worst case's ``distribution()`` has the flips.
     encoding_ : Encoding or None
         The encoding of a table with categories or replaced values; ``encoding_.names`` are the
         names of the columns of ``coef_``.  :meth:`coefficient_table` is easier to read.

@@ -59,6 +59,15 @@ class Features:
     def names(self) -> list[Any]:
         return [feature.name for feature in self.each]
 
+    def same_as(self, other: Features | None) -> bool:
+        """Whether these are the features of the same fit, or of a copy of it."""
+        if other is None or self.names != other.names or self.n_rows != other.n_rows:
+            return False
+        return all(
+            mine.deviation == own.deviation and np.array_equal(mine.columns, own.columns)
+            for mine, own in zip(self.each, other.each, strict=True)
+        )
+
     def named(self, column: Any, parameter: str) -> Feature:
         """The feature of a name, or at a position; ``parameter`` is what the user typed it in."""
         return self.each[position_of(column, self.names, parameter)]

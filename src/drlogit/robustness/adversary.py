@@ -107,7 +107,7 @@ class Adversary:
             )
         if ball is not None and not isinstance(ball, Ball):
             raise ValueError(f"ball must be a drlogit.Ball, got {ball!r:.60}")
-        own = found.ball is not None and (ball is None or ball.features is found.ball.features)
+        own = found.ball is not None and (ball is None or _of_same_fit(ball, found.ball))
         table = found.own_table(X) if own else found.raw_table(X, y, given)
         ball = found.ball if ball is None else ball
         assert ball is not None
@@ -130,6 +130,13 @@ class Adversary:
         return replace(self, ball=ball.resolved(self.table.features))
 
     # --- the ball, for the columns of the matrix ---------------------------------------------
+
+    @property
+    def class_scores(self) -> FloatArray:
+        """A score for each class; that of the first of two is zero."""
+        if self.several:
+            return self.scores
+        return np.stack([np.zeros_like(self.scores), self.scores], axis=1)
 
     @property
     def several(self) -> bool:
@@ -178,9 +185,11 @@ class Adversary:
         plain, matrix = self.plain, self.table.matrix
         n = matrix.shape[1]
         declared = check_domains(plain.groups, (plain.lower, plain.upper), n)
-        # In a fit "none of these columns" is a category if it occurred there.
-        of_fit = self.model.ball is not None and self.ball.features is self.model.ball.features
-        declared = declared._replace(rows_add_none=not of_fit, rows_within=False)
+        # Of groups that are stated here, "none of these columns" is a category if it occurs here;
+        # a fit knows whether it occurred there.
+        of_fit = self.model.ball is not None and _of_same_fit(self.ball, self.model.ball)
+        here = bool(self.ball.categories) and not of_fit
+        declared = declared._replace(rows_add_none=here, rows_within=False)
         bounded = np.isfinite(declared.lower) | np.isfinite(declared.upper)
         norm = get_norm(plain.norm)
         together = check_cost_matrix(plain.costs, n, norm.name, self.has_domains or self.several)
@@ -299,6 +308,8 @@ class Adversary:
         """The metric of the rows as they are; NaN for a ratio that is not defined there."""
         weights = self.weights if weights is None else weights
         above, below = (float(weights @ each) for each in self.values(metric))
+        if metric.below is None:
+            return above
         return above / below if below > 0.0 else math.nan
 
     @one_blas_thread
@@ -365,9 +376,11 @@ class Adversary:
         if self.crossings is None:
             reach = lengths(gap + margin, self.slope)
         else:
-            every, beyond = np.arange(gap.size), decided & (margin == 0.0)
-            found = self.crossings.cheapest(every, gap + margin, down, beyond)
-            reach = found.cost if margin else found.least
+            every = np.arange(gap.size)
+            if margin > 0.0:
+                reach = self.crossings.across(every, gap, down, decided, margin).cost
+            else:
+                reach = self.crossings.cheapest(every, gap, down, decided).least
         return Decisions(label, decided, reach, self.flips, self.weights)
 
     def gaps(self, metric: Metric) -> tuple[BoolArray, FloatArray, BoolArray]:
@@ -442,6 +455,11 @@ class Adversary:
         edges = Edges(some, rate, cost[some], ones, option)
         start, most = (wrong * 1.0, 1.0) if sign > 0.0 else (-1.0 * wrong, 0.0)
         return Hull(start, np.zeros_like(every), edges, self.weights, most=most)
+
+
+def _of_same_fit(ball: Ball, own: Ball) -> bool:
+    """Whether a ball was made from that of a fit."""
+    return ball.features is not None and ball.features.same_as(own.features)
 
 
 def lengths(gaps: FloatArray, rate: Any) -> FloatArray:

@@ -64,7 +64,6 @@ class BallOptions(TypedDict, total=False):
     feature_costs: Any
     categories: Any
     bounds: Any
-    space: str
     sample_weight: ArrayLike | None
 
 
@@ -80,7 +79,6 @@ def audit_problem(
     feature_costs: Any = None,
     categories: Any = None,
     bounds: Any = None,
-    space: str = "fitted",
     sample_weight: ArrayLike | None = None,
     common: tuple[str, Adversary] | None = None,
 ) -> Adversary:
@@ -90,7 +88,7 @@ def audit_problem(
     measured in the ℓ1 norm with κ = 1, and needs an epsilon.  ``common`` is the name and the audit
     of another model, whose costs and bounds replace those of this model's fit.
     """
-    measured, own_ball = measure(model, X, space, categories), fitted_ball(model)
+    measured, own_ball = measure(model, X, categories), fitted_ball(model)
     epsilon = check_epsilon(own_ball.radius if epsilon is None else epsilon)
     kappa = own_kappa(own_ball.kappa) if kappa is None else kappa
     if is_stated_singly(kappa) and not isinstance(kappa, FlipCosts):

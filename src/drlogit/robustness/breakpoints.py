@@ -152,38 +152,6 @@ class Breakpoints(NamedTuple):
         some = (self.flipped() > 0.0) & (weights[self.sample] > 0.0)
         return self.sample[some], np.cumsum(self.masses(weights))[some]
 
-    def pieces(
-        self, weights: FloatArray, budget: float
-    ) -> tuple[IndexArray, IndexArray, FloatArray, float]:
-        """Where a budget takes the mass of the samples: sample, piece and mass of each part.
-
-        The unspent part of the budget comes last.
-        """
-        masses = self.masses(weights)
-        total = np.append(0.0, np.cumsum(masses))
-        spent, left = total[:-1], max(budget - float(total[-1]), 0.0)
-        some = (masses > 0.0) & (spent < budget) | (masses == 0.0) & (weights[self.sample] > 0.0)
-        own, before, after = self.sample[some], self.before[some], self.after[some]
-        share = np.ones(own.size)
-        paid = masses[some] > 0.0
-        share[paid] = np.minimum((budget - spent[some][paid]) / masses[some][paid], 1.0)
-        # Each takes its share of the sample's mass from the piece where it begins to where it ends.
-        moved = weights[own] * share
-        every = np.arange(weights.size)
-        sample = np.concatenate([every, own, own])
-        piece = np.concatenate([np.zeros(weights.size, dtype=np.intp), before, after])
-        mass = np.concatenate([weights, -moved, moved])
-        span = int(np.abs(piece).max(initial=0)) + 1
-        keys = sample * (2 * span) + piece + span
-        _, first, place = np.unique(keys, return_index=True, return_inverse=True)
-        mass = np.bincount(place, mass, minlength=first.size)
-        sample, piece = sample[first], piece[first]
-        # What is left of a piece that a sample has gone through is rounding.
-        kept = mass > 1e-12 * weights[sample]
-        sample, piece, mass = sample[kept], piece[kept], mass[kept]
-        mass *= weights[sample] / np.bincount(sample, mass, minlength=weights.size)[sample]
-        return sample, piece, mass, left
-
 
 class Hulls(NamedTuple):
     """A metric of each sample, and how the adversary can raise it.

@@ -92,6 +92,14 @@ class Crossings:
         width = self.matrix.shape[1]
         return changes(sample, sign, lengths, self.items, self.weighed, self.domains, width)
 
+    def costs_of(self, changed: Any) -> FloatArray:
+        """The cost of changes of features with domains, for each row of a sparse array."""
+        domains = self.domains
+        cost = abs(changed[:, domains.bounded]) @ domains.bounded_costs
+        for group, paid in zip(domains.groups, domains.group_costs, strict=True):
+            cost = cost + paid * (abs(changed[:, group]).sum(axis=1) > 0.0)
+        return np.asarray(cost)
+
     # --- decisions --------------------------------------------------------------------------
 
     @cached_property
@@ -145,6 +153,23 @@ class Crossings:
         cost = changed @ self.domains.group_costs + bounded.sum(axis=1) + further
         cost = np.where(np.isfinite(best), cost, np.inf)
         return Crossing(changed, bounded, further, cost, np.minimum(best, cost))
+
+    def across(
+        self, index: IndexArray, gap: FloatArray, down: BoolArray, decided: BoolArray, margin: float
+    ) -> Crossing:
+        """Crossings that end beyond the threshold by a margin.
+
+        Rows that are decided negative may also end on it, where other categories would be needed to
+        come further.
+        """
+        nowhere = np.zeros(index.size, dtype=bool)
+        found = self.cheapest(index, gap + margin, down, nowhere)
+        there = self.cheapest(index, gap, down, nowhere)
+        other = (found.changed != there.changed).any(axis=1) | np.isinf(found.cost)
+        ends = np.flatnonzero(other & ~decided)
+        for values, others in zip(found, there, strict=True):
+            values[ends] = others[ends]
+        return found
 
     @property
     def _scale(self) -> float:

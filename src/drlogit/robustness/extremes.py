@@ -12,7 +12,6 @@ one side.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -132,14 +131,3 @@ class Extremes:
         if metric.table is not None:
             return self.decisions.hulls(sign * metric.less(theta))
         return self.audit.loss_hulls if sign > 0.0 else self.audit.least_loss_hulls
-
-    def radius_of(self, limit: float, sign: float) -> float:
-        """The least radius at which the end on one side reaches a limit; inf if none does."""
-        w, part, goal = self.audit.weights, self.part(sign, limit), sign * limit
-        if self.metric.below is None:
-            return part.curve(w).radius_of(goal)
-        radius = part.curve(w).radius_of(0.0)
-        # There the denominator may have vanished, which is no ratio.
-        if math.isinf(radius) or sign * self.end(sign, radius * (1.0 + 1e-9)) < goal - 1e-6:
-            return math.inf
-        return radius

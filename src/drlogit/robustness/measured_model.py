@@ -36,7 +36,7 @@ from .measured_features import (
     features_of,
     labels_of,
 )
-from .pipeline_columns import fold, follow_steps
+from .pipeline_columns import follow_steps
 
 _GIVEN = "in the units of X as given"
 
@@ -104,20 +104,13 @@ def fitted_ball(model: Any) -> FittedBall:
     return FittedBall(ball.epsilon, ball.labels.for_others, ball.norm)
 
 
-def measure(model: Any, X: Any, space: str, categories: Any = None) -> MeasuredModel:
+def measure(model: Any, X: Any, categories: Any = None) -> MeasuredModel:
     """The model and the samples in a space; ``ValueError`` if the steps cannot be folded.
 
     ``categories`` are those that a user states.  Without them, the one-hot columns of pipelines of
     other packages are categories.
     """
-    if space not in ("fitted", "given"):
-        raise ValueError(f"space must be 'fitted' or 'given', got {space!r}")
     pipeline = without_searches(model)
-    if space == "given" and getattr(pipeline, "encoding_", None) is not None:
-        raise ValueError(
-            "the columns of this model's table have no distance before they are encoded: leave "
-            "space at 'fitted'"
-        )
     names = column_names(X)
     measured = MeasuredModel(as_linear(model), X, _GIVEN, own_fit(model), names=names)
     steps = [
@@ -126,9 +119,7 @@ def measure(model: Any, X: Any, space: str, categories: Any = None) -> MeasuredM
         if step is not None and not (isinstance(step, str) and step == "passthrough")
     ]
     if steps:
-        measured = _through_steps(measured, pipeline, steps, space)
-    if space == "given":
-        return measured
+        measured = _through_steps(measured, pipeline, steps)
     if measured.fit is not None:
         return _as_fitted(measured.fit, measured)
     if isinstance(model, Result) and model.ball is not None:
@@ -137,7 +128,7 @@ def measure(model: Any, X: Any, space: str, categories: Any = None) -> MeasuredM
 
 
 def _through_steps(
-    measured: MeasuredModel, pipeline: Any, steps: list[tuple[str, Any]], space: str
+    measured: MeasuredModel, pipeline: Any, steps: list[tuple[str, Any]]
 ) -> MeasuredModel:
     """The samples as the last step sees them; in the space of X, the model as X sees it."""
     linear, before, X = measured.linear, pipeline[:-1], measured.X
@@ -145,9 +136,6 @@ def _through_steps(
     n_inputs = getattr(steps[0][1], "n_features_in_", np.shape(X)[-1])
     inputs = [Column(j, label) for j, label in enumerate(labels_of(measured.names, n_inputs))]
     columns = follow_steps(steps, inputs, width)
-    if space == "given":
-        coef, intercept = fold(columns, linear.coef, linear.intercept, n_inputs)
-        return replace(measured, linear=replace(linear, coef=coef, intercept=intercept))
     Z = before.transform(X)
     kinds = ", ".join(type(step).__name__ for _, step in steps)
     where = f"in the space in which {type(last_step(pipeline)).__name__} was fitted, after {kinds}"

@@ -16,82 +16,19 @@ changes a prediction, a flip a label.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ..rows.arrays import FloatArray
-from .audit_problem import BallOptions, audit_problem
 from .breakpoints import Curve
-from .extremes import Extremes
 from .old_adversary import Adversary
-from .old_metrics import metric_of
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    pass
 
 #: With more classes than this, no confusion matrix is shown: it would not fit on the page.
 CONFUSED = 10
-
-
-class _Bounds(NamedTuple):
-    best: float
-    worst: float
-
-
-class MisclassificationBounds(_Bounds):
-    """Probabilities of error between which every distribution in the ball lies.
-
-    A pair ``(best, worst)``.  ``exact`` says whether some distribution comes arbitrarily close to
-    the worst, and with two classes to the best; otherwise they may be a little too far apart.
-    """
-
-    exact: bool = True
-
-
-def misclassification_bounds(
-    model: Any,
-    X: Any,
-    y: ArrayLike,
-    *,
-    epsilon: float,
-    kappa: Any,
-    **ball: Unpack[BallOptions],
-) -> MisclassificationBounds:
-    """Compute the smallest and the largest error rate over the Wasserstein ball.
-
-    Both are exact, unless there are too many combinations of categories of different costs: then
-    they may be slightly too far apart, and ``exact`` is False.  At ``epsilon=0`` they are the error
-    on the samples, except that samples on the decision boundary count as right in ``best`` and as
-    wrong in ``worst``.
-
-    Parameters
-    ----------
-    model, X, y, epsilon, kappa, **ball
-        As in :func:`drlogit.worst_case_loss`.  Only the decision boundary matters, so linear
-        classifiers of all kinds can be compared.
-
-    Returns
-    -------
-    MisclassificationBounds
-        A named tuple ``(best, worst)``.  Features with ``bounds`` may take any value between them;
-        if only whole numbers are possible, the interval may be too wide.
-
-    Examples
-    --------
-    >>> import drlogit
-    >>> X, y = drlogit.datasets.make_synthetic(200, 5, random_state=0)
-    >>> model = drlogit.DRLogisticRegression(epsilon=0.05).fit(X, y)
-    >>> best, worst = drlogit.misclassification_bounds(model, X, y, epsilon=0.05, kappa=1.0)
-    >>> bool(best <= 1.0 - model.score(X, y) <= worst)
-    True
-    """
-    audit = audit_problem(model, X, y, epsilon=epsilon, kappa=kappa, **ball)
-    asked = Extremes(audit, metric_of(audit, "error"))
-    found = MisclassificationBounds(*(asked.end(sign, audit.problem.epsilon) for sign in (-1, 1)))
-    found.exact = asked.is_exact(1.0)
-    return found
 
 
 def worst_error(audit: Adversary, weights: FloatArray | None = None) -> Curve:

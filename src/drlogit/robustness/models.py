@@ -208,13 +208,11 @@ class MeasuredModel:
 
     def _columns(self, names: Sequence[Any]) -> tuple[Column, ...]:
         """Where the columns of the matrix come from in X."""
-        columns = [Column(j) for j in range(len(names))]
+        columns, width = [Column(j) for j in range(len(names))], int(self.coef.shape[-1])
         if self.steps is not None:
-            columns = follow_steps(self.steps.steps, columns)
-        columns = _encoded(self.fit, columns)
-        if len(columns) != self.coef.shape[-1]:
-            columns = [Column(step="of the pipeline")] * int(self.coef.shape[-1])
-        return tuple(columns)
+            seen = width if self.fit is None else self.fit.n_features_in_
+            columns = follow_steps(self.steps.steps, columns, seen)
+        return tuple(_encoded(self.fit, columns))
 
     def _refuse_unknown(self, columns: Sequence[Column]) -> None:
         """``ValueError`` if the model uses columns that are not columns of X, scaled or encoded."""

@@ -35,23 +35,6 @@ def follow_steps(
     return columns
 
 
-def fold(columns: list[Column], coef: Any, intercept: Any, n_inputs: int) -> tuple[Any, Any]:
-    """The model ``(coef, intercept)`` of these columns as one of the input's."""
-    full = np.zeros((*coef.shape[:-1], n_inputs))
-    for j, column in enumerate(columns):
-        if not coef[..., j].any():
-            continue
-        if column.step or column.source is None:
-            raise ValueError(
-                f"step {column.step} is not known to scale, shift or choose columns. Transform the "
-                "data first and ask about the last step alone: model[-1] with "
-                "model[:-1].transform(X)"
-            )
-        full[..., column.source] += coef[..., j] * column.scale
-        intercept = intercept + coef[..., j] * column.shift
-    return full, intercept
-
-
 def _follow(name: str, step: Any, columns: list[Column], width: int | None) -> list[Column]:
     """What the columns of a fitted step's output are; none if even their number is not known.
 

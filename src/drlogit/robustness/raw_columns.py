@@ -49,11 +49,14 @@ class Column:
         return self.source is not None and self.group is None
 
 
-def follow_steps(steps: Sequence[tuple[str, Any]], columns: list[Column]) -> list[Column]:
-    """The columns that fitted steps make of their input's."""
+def follow_steps(
+    steps: Sequence[tuple[str, Any]], columns: list[Column], width: int | None
+) -> list[Column]:
+    """The columns, ``width`` of them if it is known, that fitted steps make of their input's."""
     for place, (name, step) in enumerate(steps):
         after = steps[place + 1][1] if place + 1 < len(steps) else None
-        columns = _follow(name, step, columns, getattr(after, "n_features_in_", None))
+        seen = width if after is None else getattr(after, "n_features_in_", None)
+        columns = _follow(name, step, columns, seen)
     return columns
 
 
@@ -70,7 +73,7 @@ def _follow(name: str, step: Any, columns: list[Column], width: int | None) -> l
     if step is None or isinstance(step, str):  # passed through
         found = columns
     elif hasattr(step, "steps"):
-        found = follow_steps(step.steps, columns)
+        found = follow_steps(step.steps, columns, width)
     known = next((_KNOWN[kind] for kind in names if kind in _KNOWN), None)
     if known is not None and getattr(step, "n_features_in_", len(columns)) == len(columns):
         found = known(step, words, columns)

@@ -193,7 +193,7 @@ def shift(
     kappa : optional
         The cost of a flipped label; by default that of the model's fit.
     **ball
-        ``norm``, ``feature_costs``, ``categories``, ``bounds`` and ``space`` as in
+        ``norm``, ``feature_costs``, ``categories`` and ``bounds`` as in
         :func:`drlogit.worst_case_loss`.  The reference rows all count alike.
 
     Returns
@@ -224,8 +224,8 @@ def shift(
     if ball.get("sample_weight") is not None:
         raise ValueError("shift takes no sample_weight: all reference rows count alike")
     reference = audit_problem(model, X_ref, y_ref, epsilon=epsilon or 0.0, kappa=kappa, **ball)
-    space, categories = ball.get("space", "fitted"), ball.get("categories")
-    old, (new, scores) = reference.measured.X, scored_rows(model, X_new, space, categories)
+    categories = ball.get("categories")
+    old, (new, scores) = reference.measured.X, scored_rows(model, X_new, categories)
     declared = epsilon or None
     own = one_score(reference.scores), one_score(scores)
     weights, beyond = score_weights(*own)
@@ -274,11 +274,9 @@ def _with_labels(
     }
 
 
-def scored_rows(
-    model: Any, X: Any, space: str = "fitted", categories: Any = None
-) -> tuple[Matrix, FloatArray]:
+def scored_rows(model: Any, X: Any, categories: Any = None) -> tuple[Matrix, FloatArray]:
     """Rows as the matrix in which distance is measured, and their scores, a row for each class."""
-    measured = measure(model, X, space, categories)
+    measured = measure(model, X, categories)
     matrix, linear = check_features(measured.X), measured.linear
     check_scores(model, measured, X, matrix)
     scores = np.asarray(matrix @ linear.coef.T + linear.intercept, dtype=np.float64)
