@@ -12,10 +12,10 @@ import math
 
 import numpy as np
 import pytest
+from drlogit.engine._sums import CURVATURE, NEW_PIECES, PROOF_ENTROPY, SLOPE
 
 import class_zoo
 import domain_zoo
-from drlogit.engine._sums import CURVATURE, NEW_PIECES, PROOF_ENTROPY, SLOPE
 from drlogit.engine.classes import ClassSamples, ClassScaling
 from drlogit.engine.pair import LossSamples, PairSamples, Scaling
 from drlogit.engine.tables import PieceSamples, TableLayout
@@ -192,7 +192,7 @@ def test_the_best_bound_is_kept(iterate):
     sums[: newton.size] = 0.0  # nothing is charged or used
     for entropy, best in ((0.2, 0.2), (0.3, 0.3), (0.1, 0.3)):
         sums[newton.size + PROOF_ENTROPY] = entropy
-        assert newton.prove(sums) == pytest.approx(entropy)
+        assert newton.prove(sums, newton.coordinates) == pytest.approx(entropy)
         assert newton.dual == pytest.approx(best)
 
 
@@ -206,6 +206,6 @@ def test_a_corrected_dual_point_needs_little_more_correction(iterate):
         step = newton.correction()
         sizes.append(np.abs(step).max())
         point, sums = samples.certify(iterate.state, point, step)
-        newton.prove(sums)
+        newton.prove(sums, newton.coordinates)
     newton.end_proof()
     assert sizes[1] <= 0.5 * sizes[0]

@@ -17,7 +17,7 @@ def samples(request):
     """Scores, label costs and labels within reach of 40 samples."""
     rng = np.random.default_rng(request.param)
     shape = (40, request.param)
-    own = rng.integers(request.param, size=40)
+    own = rng.integers(request.param, size=40).astype(np.int32)
     reach = rng.random(shape) < 0.7
     reach[np.arange(40), own] = True
     return rng.normal(scale=30.0, size=shape), rng.exponential(size=shape), reach, own

@@ -21,12 +21,13 @@ Derivation: docs/algorithm.md, section 8.
 from __future__ import annotations
 
 import math
+from copy import copy
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.special import softmax
 
-from ..problem.classes import ClassProblem, Scored
+from ..problem.classes import ClassProblem, Codes, Scored
 from ..problem.dual_point import ClassDualPoint
 from ..problem.label_costs import FlipCosts
 from ..problem.parameters import ADMITTED
@@ -52,6 +53,12 @@ class ClassCoordinates:
     def __init__(self, problem: ClassProblem, flow: FloatArray | None = None) -> None:
         self.one, self.n_classes, self.flow = pair_coordinates(problem), problem.n_classes, flow
         self.costs = self.one.costs[self.one.in_norm]
+
+    def with_flow(self, flow: FloatArray | None) -> ClassCoordinates:
+        """The same for a point with another flow."""
+        changed = copy(self)
+        changed.flow = flow
+        return changed
 
     def _left(self, gradient: FloatArray) -> FloatArray:
         """-G by the log-odds at the means instead of the intercepts; it arrives with that sign."""
@@ -132,7 +139,7 @@ def class_dual_point(problem: ClassProblem, point: ClassPoint) -> ClassDualPoint
     """A point in plain numbers, of the length of the samples."""
     rows = problem.rows
     p, a = (rows.gather(each) for each in parts(problem, point.shares))
-    return ClassDualPoint(p, a, rows.gather(problem.codes).astype(np.intp), point.flow)
+    return ClassDualPoint(p, a, rows.gather(problem.codes), point.flow)
 
 
 def _predicted(block: Block, scored: Scored) -> tuple[Point, tuple[()]]:
@@ -141,11 +148,11 @@ def _predicted(block: Block, scored: Scored) -> tuple[Point, tuple[()]]:
 
 
 def _sums(
-    block: Block, state: tuple[Point, FloatArray], costs: FlipCosts
+    block: Block, state: tuple[Point, Codes], costs: FlipCosts
 ) -> tuple[Point, tuple[Sum, Sum, Max, Sum]]:
     """The point on its simplices, and G, (``Σ w κ·a``, ``Σ w H(p)``), the additions behind them."""
     given, codes = state
-    price = costs.by_label(block, codes.astype(np.intp), given.shape[2])
+    price = costs.by_label(block, codes, given.shape[2])
     reached = np.isfinite(price)
     p = np.maximum(given[0], 0.0)
     a = np.where(reached, np.maximum(given[1], 0.0), 0.0)
@@ -159,10 +166,8 @@ def _sums(
     return np.stack([p, a]), (Sum(G), Sum(numbers), Max(chain), Sum(1))
 
 
-def _scaled(
-    block: Block, state: tuple[Point, FloatArray], factor: float
-) -> tuple[Point, tuple[()]]:
+def _scaled(block: Block, state: tuple[Point, Codes], factor: float) -> tuple[Point, tuple[()]]:
     point, codes = state
     scaled = factor * point
-    scaled[:, np.arange(codes.size), codes.astype(np.intp)] += 1.0 - factor
+    scaled[:, np.arange(codes.size), codes] += 1.0 - factor
     return scaled, ()

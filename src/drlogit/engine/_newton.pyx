@@ -166,7 +166,7 @@ cdef class Newton:
         self.cone.respond(&self.dx[0])
         return self.change.copy()
 
-    def prove(self, double[::1] sums):
+    def prove(self, double[::1] sums, coordinates):
         """The bound (13), (14) of a dual point from its sums; negative if it proves nothing."""
         cdef Py_ssize_t j, P = self.size
         fit(sums.shape[0] == P + _sums.PROOF, "sums of a dual point")
@@ -176,7 +176,7 @@ cdef class Newton:
             self.proof[j] = self.scale[j] * sums[j]
         self.proof[P - 1] += self.budget()
         found = DualSums(-np.asarray(sums[:P - 1]), -sums[P - 1], entropy, self.length)
-        value, _ = charged_value(self.coordinates, self.given, found)
+        value, _ = charged_value(coordinates, self.given, found)
         self.dual = max(self.dual, value)
         return value
 

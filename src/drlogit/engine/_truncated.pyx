@@ -50,7 +50,7 @@ def worst_labels(const double[:, ::1] scores, const double[:, ::1] kappa, reach,
 
 
 def mixed_entropies(const double[::1] weights, const double[:, ::1] old, const double[:, ::1] new,
-                    const Py_ssize_t[::1] own, mixes):
+                    const int[::1] own, mixes):
     """``Σ w H(p)`` for each (share, factor): p = factor (old + share (new - old)), and the rest of
     the mass on the observed label.
     """

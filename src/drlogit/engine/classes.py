@@ -84,12 +84,14 @@ class ClassSamples(RowSamples[ClassPoint]):
         """With the flow between classes that the corrected multipliers of the cones make."""
         both = state if point is None else self.rows.pair(state, point.shares)
         shares, sums = self._visit(certify_classes, both, dcoef)
-        known, cone, system = self.newton.coordinates, self.newton.cone, self.newton.wide
-        assert isinstance(known, ClassCoordinates)
-        assert isinstance(system, ClassSystem)
+        cone, system, flow = self.newton.cone, self.newton.wide, None
         if isinstance(cone, PairwiseCones) and self.problem.norm.name != "l1":
-            known.flow = cone.flow() / system.scale[system.kept]
-        return ClassPoint(shares, known.flow), sums
+            flow = cone.flow() / system.scale[system.kept]
+        return ClassPoint(shares, flow), sums
+
+    def coordinates(self, newton: Newton, point: ClassPoint) -> ClassCoordinates:
+        known: ClassCoordinates = newton.coordinates
+        return known.with_flow(point.flow)
 
 
 def _open(
@@ -102,8 +104,8 @@ def _open(
     mu: float,
 ) -> tuple[ClassState, tuple[()]]:
     codes, slopes = codes if isinstance(codes, tuple) else (codes, np.zeros((0, 0)))
-    kappa = within_reach(costs.by_label(block, codes.astype(np.intp), n_classes), epsilon)
-    return open_classes(block.compiled, codes.astype(np.int32), kappa, slopes, coef, mu), ()
+    kappa = within_reach(costs.by_label(block, codes, n_classes), epsilon)
+    return open_classes(block.compiled, codes, kappa, slopes, coef, mu), ()
 
 
 def _curved(block: Block, state: ClassState) -> tuple[Any, tuple[()]]:

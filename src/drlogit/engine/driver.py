@@ -36,6 +36,10 @@ _LEAST_STEP = 1e-9
 #: corrections.
 _CORRECTED = 0.5
 
+#: The same in the last iterate of a run that ends early, and the corrections at most (several
+#: classes need the most).
+_CORRECTED_LAST, _MOST_LAST = 0.95, 25
+
 #: A budget of flips below this counts as none, where rows measure one.
 _NO_BUDGET = 1e-10
 
@@ -65,7 +69,7 @@ def run(
 
     def ended(n_iter: int, status: Status) -> Found[S, D]:
         if status is not Status.OPTIMAL:
-            bounds.attempt(state, newton.best)  # whatever bound there is
+            bounds.attempt(state, newton.best, last=True)  # whatever bound there is
         return Found(n_iter, status, state, bounds.point)
 
     for iteration in range(max_iter):
@@ -196,14 +200,19 @@ class Bounds(Generic[S, D]):
         self.point: D | None = None
         self.best_shown = 0.0
 
-    def attempt(self, state: S, target: float) -> None:
-        """Correct an iterate's dual point, a visit each, until its bound reaches the target."""
-        newton, point = self.newton, None
+    def attempt(self, state: S, target: float, *, last: bool = False) -> None:
+        """Correct an iterate's dual point, a visit each, until its bound reaches the target.
+
+        With ``last`` no better iterate will follow, so that more corrections pay.
+        """
+        newton, samples, point = self.newton, self.samples, None
         newton.begin_proof()
         short = before = math.inf
-        while newton.dual < target and short <= _CORRECTED * before:
-            point, sums = self.samples.certify(state, point, newton.correction())
-            known, value = newton.dual, newton.prove(sums)
+        corrected, left = (_CORRECTED_LAST, _MOST_LAST) if last else (_CORRECTED, math.inf)
+        while newton.dual < target and short <= corrected * before and left > 0:
+            left -= 1
+            point, sums = samples.certify(state, point, newton.correction())
+            known, value = newton.dual, newton.prove(sums, samples.coordinates(newton, point))
             if newton.dual > known:
                 self.point = point
             short, before = target - value, short

@@ -47,6 +47,10 @@ class Samples(ABC, Generic[S, D]):
     def certify(self, state: S, point: D | None, dcoef: FloatArray) -> tuple[D, FloatArray]:
         """Correct a dual point, that of the state if it is None: its equations."""
 
+    def coordinates(self, newton: Any, point: D) -> Any:
+        """What the bound of a dual point has to know of the coefficients."""
+        return newton.coordinates
+
     def with_missing(self, state: S, trial: S, coef: FloatArray, mu: float) -> tuple[S, FloatArray]:
         """Stay, with the pieces that were missing at a trial point (a null step)."""
         raise NotImplementedError("no step of these samples is refused")

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ..problem.classes import ClassProblem
+from ..problem.classes import ClassProblem, Codes
 from ..problem.label_costs import FlipCosts, within_reach
 from ..problem.problem import Problem
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
@@ -71,13 +71,13 @@ _EMPTY = np.zeros((0, 0))
 Balancing: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
 
 #: The observed labels, and the costs of the others.
-Fixed: TypeAlias = tuple[IndexArray, FloatArray]
+Fixed: TypeAlias = tuple[Codes, FloatArray]
 
 
 class WideSamples(NamedTuple):
     """What is known of a block's samples; arrays are (samples, classes) where nothing is said."""
 
-    own: IndexArray  # (samples,): the label as it is
+    own: Codes  # (samples,): the label as it is
     kappa: FloatArray  # zero where out of reach
     reach: BoolArray
     free: FloatArray  # (samples, free columns)
@@ -131,7 +131,7 @@ def _open(
     mu: float,
 ) -> tuple[WideSamples, tuple[()]]:
     n, K = block.y.size, max(len(coef), 2)
-    own = np.zeros(n, np.intp) if codes is None else codes.astype(np.intp)
+    own = np.zeros(n, np.int32) if codes is None else codes
     if isinstance(costs, FlipCosts):
         kappa = within_reach(costs.by_label(block, own, K), epsilon)
     else:
@@ -305,9 +305,7 @@ def mixture(
     return _mixed(old, new, own, share, factor), ()
 
 
-def _mixed(
-    old: FloatArray, new: FloatArray, own: IndexArray, share: float, factor: float
-) -> FloatArray:
+def _mixed(old: FloatArray, new: FloatArray, own: Codes, share: float, factor: float) -> FloatArray:
     """A mixture of two dual points, scaled towards the observed labels."""
     point = new if share == 1.0 else (1.0 - share) * old + share * new
     if factor == 1.0:

@@ -22,8 +22,9 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ..rows.arrays import FloatArray, IndexArray
+from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
 from ..rows.reductions import Sum
@@ -32,7 +33,8 @@ from .problem import PosedProblem, pose_problem
 from .robust_loss import RobustLoss
 
 #: Scores (one column per class) and labels (positions among the classes) of a block's samples.
-Scored: TypeAlias = tuple[FloatArray, IndexArray]
+Codes: TypeAlias = NDArray[np.int32]
+Scored: TypeAlias = tuple[FloatArray, Codes]
 
 #: Weights of samples, and the gain and the cost of each label for each of them.
 Changing: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
@@ -142,15 +144,18 @@ def pose_classes(
         plain.epsilon,
         cost,
         plain.fit_intercept,
-        codes=plain.rows.scatter(codes),
+        codes=plain.rows.run(_as_codes, plain.rows.scatter(codes))[0],
         classes=classes,
         as_given=given.domains is None,
     )
 
 
-def _scores(block: Block, codes: FloatArray, coefficients: FloatArray) -> tuple[Scored, tuple[()]]:
-    scores = np.column_stack([block.margins(row) for row in coefficients])
-    return (scores, codes.astype(np.intp)), ()
+def _as_codes(_: Block, codes: FloatArray) -> tuple[Codes, tuple[()]]:
+    return codes.astype(np.int32), ()
+
+
+def _scores(block: Block, codes: Codes, coefficients: FloatArray) -> tuple[Scored, tuple[()]]:
+    return (block.scores(coefficients), codes), ()
 
 
 def _changing(

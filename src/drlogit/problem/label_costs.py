@@ -76,7 +76,7 @@ class FlipCosts:
         """All costs times a factor."""
         return FlipCosts(self.unit * factor, self.multiples)
 
-    def by_label(self, block: Block, codes: NDArray[np.intp], n_classes: int) -> FloatArray:
+    def by_label(self, block: Block, codes: NDArray[np.int32], n_classes: int) -> FloatArray:
         """The cost of each of several labels for the samples of a block."""
         if isinstance(self.multiples, np.ndarray):
             found = np.asarray(self.kappa)[codes]
