@@ -74,9 +74,8 @@ def certify(
     """
     if isinstance(problem, ClassProblem) or problem.domains is not None:
         level, primal = primal_value(problem, coefficients, guess)
-        several = isinstance(problem, ClassProblem)
-        prove: Any = class_bound if several else piece_bound
-        own: Any = class_point_of_model if several else pieces_of_model
+        prove: Any = piece_bound if problem.n_classes == 2 else class_bound
+        own: Any = pieces_of_model if problem.n_classes == 2 else class_point_of_model
         bound = prove(problem, coefficients, own(problem, coefficients) if point is None else point)
         return Certificate(primal, min(bound.value, primal), level, bound.point)
     judged = judge(problem, coefficients, point, lam)
@@ -109,9 +108,7 @@ def primal_value(
     else:
         value = loss.value(problem.epsilon, lam)
     # The loss has a slope of at most one in margins, or two in scores; ``size`` is their mean size.
-    largest, domains = np.abs(coefficients), problem.domains
-    if isinstance(problem, ClassProblem):
-        largest = largest.max(axis=0)
+    largest, domains = np.abs(np.atleast_2d(coefficients)).max(axis=0), problem.domains
     size = 2.0 * float(largest @ problem.rows.column_scale)
     if domains is not None:
         low, high = domains.ranges(coefficients)

@@ -223,7 +223,7 @@ def _opening(scaling: ClassScaling, start: Start | None) -> tuple[FloatArray, fl
     lam = 2.0 * mu / problem.epsilon  # about on the central path
     if start is not None:
         known = start.lam if start.lam > 0.0 else 0.0
-        lam = (1.0 + SETTINGS.start_room) * max(lam, problem.least_lambda(start.model), known)
+        lam = (1.0 + SETTINGS.start_room) * max(lam, problem.dual_norm(start.model), known)
         x[:-1] = ((start.model - start.model[-1]) / scaling.one).ravel()
     x[-1] = lam * sigma
     return x, mu

@@ -71,10 +71,9 @@ def with_exact_zeros(
 
 def is_constant(problem: Problem | ClassProblem, coefficients: FloatArray) -> bool:
     """Whether no feature that the adversary can move has an effect."""
-    if isinstance(problem, ClassProblem):
-        used = np.ptp(coefficients[:, problem.penalised], axis=0)
-        return used.size > 0 and not used.any()
-    used = coefficients[problem.penalised]
+    used = coefficients[..., problem.penalised]
+    if problem.n_classes > 2:
+        used = np.ptp(used, axis=0)
     if problem.domains is not None:
         low, high = problem.domains.ranges(coefficients)
         used = np.concatenate([used, high - low, coefficients[problem.domains.bounded]])
@@ -98,7 +97,7 @@ def _null_models(
     no_worse: float,
 ) -> Iterator[FloatArray]:
     """Null models that may be optimal: models without features that the adversary can move."""
-    numbers = problem if isinstance(problem, ClassProblem) else problem.as_numbers
+    numbers = problem.as_numbers
     if not numbers.penalised.any():
         return
     if isinstance(numbers, Problem):
@@ -132,8 +131,9 @@ def _sparser(
     problem: Problem | ClassProblem, coefficients: FloatArray, certificate: Certificate
 ) -> Iterator[FloatArray]:
     """Copies of the coefficients with the negligible ones set to zero."""
-    kept, several = problem.penalised, isinstance(problem, ClassProblem)
-    if several or problem.domains is not None or problem.norm.name != "linf" or not kept.any():
+    kept = problem.penalised
+    plain = problem.n_classes == 2 and problem.domains is None
+    if not plain or problem.norm.name != "linf" or not kept.any():
         return
     size = np.abs(coefficients / problem.costs)
     for next_to in _NEXT_TO:

@@ -236,11 +236,11 @@ def announce(
 ) -> None:
     """Say the size of a long fit, by ``watcher.say`` if there is one, or on standard output."""
     say = print if verbose else getattr(watcher, "say", None)
-    rows, K = problem.rows, problem.n_classes if isinstance(problem, ClassProblem) else 1
-    if say is None or fits * K * rows.n_nonzeros < _LONG:
+    rows, K = problem.rows, problem.n_classes
+    if say is None or fits * (K - 1) * rows.n_nonzeros < _LONG:
         return
     several = f"{fits} fits of " if fits > 1 else ""
-    classes = f", {K} classes" if K > 1 else ""
+    classes = f", {K} classes" if K > 2 else ""
     say(f"{several}{rows.n_samples} samples, {rows.n_columns} columns{classes}")
 
 

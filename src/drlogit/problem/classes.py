@@ -92,7 +92,12 @@ class ClassProblem(PosedProblem):
         rows = np.column_stack([coef, intercept]) if self.fit_intercept else np.asarray(coef)
         return np.stack([self.moved(row, 1.0) for row in rows.astype(np.float64)])
 
-    def least_lambda(self, coefficients: FloatArray) -> float:
+    @property
+    def as_numbers(self) -> ClassProblem:
+        """The problem itself, which has no domains."""
+        return self
+
+    def dual_norm(self, coefficients: FloatArray) -> float:
         """``max ‖(B_j - B_k)/c‖_*``: the least feasible λ."""
         kept, K = self.penalised, self.n_classes
         scaled = coefficients[:, kept] / self.costs[kept]
@@ -106,7 +111,7 @@ class ClassProblem(PosedProblem):
 
     def robust_loss(self, coefficients: FloatArray, floor: float = 0.0) -> RobustLoss:
         """The objective of a model as a function of λ ≥ ``floor``."""
-        least, scored = max(self.least_lambda(coefficients), floor), self.scores(coefficients)
+        least, scored = max(self.dual_norm(coefficients), floor), self.scores(coefficients)
         changing, (loss,) = self.rows.run(_changing, scored, self.label_costs, least)
         return RobustLoss(self.rows, least, float(loss), _worst_labels, changing)
 

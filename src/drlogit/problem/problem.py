@@ -177,6 +177,8 @@ class Problem(PosedProblem):
     part of the loss is in :mod:`drlogit.problem.domain_loss`.
     """
 
+    n_classes = 2
+
     @property
     def lambda_upper_bound(self) -> float:
         """Proposition 3.1: ``λ* ≤ 0.2785 / ε`` for every norm, weighting and intercept."""

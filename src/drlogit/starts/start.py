@@ -47,7 +47,7 @@ def start_from(problem: Problem | ClassProblem, result: Result) -> Start | None:
 
     None if its coefficients are not finite, or not those of as many classes.
     """
-    if isinstance(problem, ClassProblem) and len(np.atleast_2d(result.coef)) != problem.n_classes:
+    if problem.n_classes > 2 and len(np.atleast_2d(result.coef)) != problem.n_classes:
         return None
     model = problem.join(result.coef, result.intercept)
     if not np.isfinite(model).all():
@@ -87,11 +87,10 @@ def dual_point_of(problem: Problem | ClassProblem, start: Result) -> Any:
     None if it has none, and with several classes.
     """
     dual, rows, ball = start.dual, problem.rows, start.ball
-    other = ball is not None and (ball.epsilon, ball.labels.unit) != (
-        problem.epsilon,
-        problem.kappa,
-    )
-    if other or isinstance(problem, ClassProblem):
+    wanted = problem.epsilon, problem.kappa
+    if ball is not None and (ball.epsilon, ball.labels.unit) != wanted:
+        return None
+    if isinstance(problem, ClassProblem):
         return None
     if problem.domains is not None:
         return pieces_of_dual_point(problem, dual)
