@@ -12,10 +12,10 @@ import math
 
 import numpy as np
 import pytest
-from drlogit.engine._sums import CURVATURE, NEW_PIECES, PROOF_ENTROPY, SLOPE
 
 import class_zoo
 import domain_zoo
+from drlogit.engine._sums import CURVATURE, NEW_PIECES, PROOF_ENTROPY, SLOPE
 from drlogit.engine.classes import ClassSamples, ClassScaling
 from drlogit.engine.pair import LossSamples, PairSamples, Scaling
 from drlogit.engine.tables import PieceSamples, TableLayout

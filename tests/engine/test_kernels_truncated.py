@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from drlogit.engine._truncated import mixed_entropies, pair_product, softmax, worst_labels
-from drlogit.rows._products import compiled_rows
 from scipy.special import logsumexp, xlogy
 from scipy.special import softmax as reference
+
+from drlogit.engine._truncated import mixed_entropies, pair_product, softmax, worst_labels
+from drlogit.rows._products import compiled_rows
 
 
 @pytest.fixture(params=[2, 5])

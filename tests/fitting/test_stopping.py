@@ -314,13 +314,13 @@ def test_what_is_no_time(wrong):
 
 
 def test_a_long_fit_says_its_size(monkeypatch, capsys):
-    monkeypatch.setattr(solving, "_LONG", 3000)
+    monkeypatch.setattr(solving, "_LONG", 2000)
     X, y = numbers(200, 5, 3)
     drlogit.solve(X, y, **BALL, verbose=1)
     assert capsys.readouterr().out.splitlines()[0] == "200 samples, 6 columns, 3 classes"
     drlogit.solve(X, y, **BALL)
     assert capsys.readouterr().out == ""
-    monkeypatch.setattr(solving, "_LONG", 4000)
+    monkeypatch.setattr(solving, "_LONG", 3000)
     drlogit.solve(X, y, **BALL, verbose=1)
     assert "samples" not in capsys.readouterr().out.splitlines()[0]
 

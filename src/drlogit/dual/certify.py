@@ -74,8 +74,8 @@ def certify(
     """
     if isinstance(problem, ClassProblem) or problem.domains is not None:
         level, primal = primal_value(problem, coefficients, guess)
-        prove: Any = piece_bound if problem.n_classes == 2 else class_bound
-        own: Any = pieces_of_model if problem.n_classes == 2 else class_point_of_model
+        prove: Any = class_bound if problem.several else piece_bound
+        own: Any = class_point_of_model if problem.several else pieces_of_model
         bound = prove(problem, coefficients, own(problem, coefficients) if point is None else point)
         return Certificate(primal, min(bound.value, primal), level, bound.point)
     judged = judge(problem, coefficients, point, lam)

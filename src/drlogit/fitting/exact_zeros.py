@@ -72,7 +72,7 @@ def with_exact_zeros(
 def is_constant(problem: Problem | ClassProblem, coefficients: FloatArray) -> bool:
     """Whether no feature that the adversary can move has an effect."""
     used = coefficients[..., problem.penalised]
-    if problem.n_classes > 2:
+    if problem.several:
         used = np.ptp(used, axis=0)
     if problem.domains is not None:
         low, high = problem.domains.ranges(coefficients)
@@ -132,7 +132,7 @@ def _sparser(
 ) -> Iterator[FloatArray]:
     """Copies of the coefficients with the negligible ones set to zero."""
     kept = problem.penalised
-    plain = problem.n_classes == 2 and problem.domains is None
+    plain = not problem.several and problem.domains is None
     if not plain or problem.norm.name != "linf" or not kept.any():
         return
     size = np.abs(coefficients / problem.costs)

@@ -52,6 +52,8 @@ class ClassProblem(PosedProblem):
     classes: np.ndarray[Any, Any]
     as_given: bool = True
 
+    several = True
+
     @property
     def n_classes(self) -> int:
         return int(self.classes.size)

@@ -178,6 +178,7 @@ class Problem(PosedProblem):
     """
 
     n_classes = 2
+    several = False
 
     @property
     def lambda_upper_bound(self) -> float:

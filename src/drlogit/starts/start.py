@@ -47,7 +47,7 @@ def start_from(problem: Problem | ClassProblem, result: Result) -> Start | None:
 
     None if its coefficients are not finite, or not those of as many classes.
     """
-    if problem.n_classes > 2 and len(np.atleast_2d(result.coef)) != problem.n_classes:
+    if problem.several and len(np.atleast_2d(result.coef)) != problem.n_classes:
         return None
     model = problem.join(result.coef, result.intercept)
     if not np.isfinite(model).all():
