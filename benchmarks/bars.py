@@ -1,6 +1,6 @@
 """The speed bars in one run: ratios of processor time, one thread on both sides, gaps beside them.
 
-    python -m benchmarks.bars [small tables search first dense paths sets] [--repeats 3]
+    python -m benchmarks.bars [small tables search first dense paths sets references scaling memory]
 
 Shapes and seeds here were never used to choose a constant of the package: whoever tunes, tunes
 elsewhere.  A ratio is our time over the other's, each the best of several, taken in turns.
@@ -31,7 +31,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from threadpoolctl import threadpool_limits
 
-from benchmarks.judge import plain_objective_and_gap
+from benchmarks.judge import conic_solution, plain_objective_and_gap
 from benchmarks.stated import StatedBall
 from benchmarks.stated import search as stated_search
 
@@ -265,7 +265,62 @@ def sets(repeats: int) -> Iterator[tuple[str, float, float]]:
     print(f"sets    of the fastest: mean {gmean(fastest):.2f}, worst {max(fastest):.2f}")
 
 
-SUITES = {f.__name__: f for f in (small, tables, search, first, dense, paths, sets)}
+def references(repeats: int) -> Iterator[tuple[str, float, float]]:
+    """Clarabel's time on the fastest form of the problem that cvxpy takes, over ours."""
+    for n, p in ((3000, 100), (10_000, 100)):
+        X, y = synthetic(n, p, SEED + p)
+        ball, results = StatedBall(0.1, kappa=1.0), []
+
+        def job() -> None:
+            results.append(ball.solve(X, y, n_jobs=1))  # noqa: B023
+
+        conic = partial(conic_solution, X, y, epsilon=0.1, kappa=1.0)
+        times = {**best_times({"ours": job}, repeats), **best_times({"conic": conic}, 1)}
+        yield f"({n},{p})", times["conic"] / times["ours"], results[-1].gap
+
+
+def scaling(repeats: int) -> Iterator[tuple[str, float, float]]:
+    """Time per row with ten times as many rows."""
+    times, gap = [], 0.0
+    for n in (100_000, 1_000_000):
+        X, y = synthetic(n, 100, SEED)
+        ball, results = StatedBall(0.1, kappa=1.0), []
+
+        def job() -> None:
+            results.append(ball.solve(X, y, n_jobs=1))  # noqa: B023
+
+        times.append(best_times({"ours": job}, repeats)["ours"] / n)
+        gap = max(gap, results[-1].gap)
+    yield "10^6 over 10^5 rows, 100 columns", times[1] / times[0], gap
+
+
+MEMORY = """
+from pathlib import Path
+from benchmarks.bars import synthetic
+from benchmarks.stated import StatedBall
+def status(name):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
+StatedBall(.1).solve(*synthetic(60, 5, 0))
+X, y = synthetic({n}, 100, 0)
+Path("/proc/self/clear_refs").write_text("5")
+before = status("VmRSS")
+gap = StatedBall(.1, kappa=1.).solve(X, y, n_jobs=1).gap
+print((status("VmHWM") - before) / X.nbytes, gap)
+"""
+
+
+def memory(repeats: int) -> Iterator[tuple[str, float, float]]:
+    """Memory that a fit takes beside its data, over the size of the data (Linux)."""
+    for n in (100_000, 1_000_000):
+        command = [sys.executable, "-W", "ignore", "-c", MEMORY.format(n=n)]
+        run = subprocess.run(command, capture_output=True, text=True, check=True)
+        share, gap = map(float, run.stdout.split())
+        yield f"{n} rows, 100 columns", share, gap
+
+
+_ALL = (small, tables, search, first, dense, paths, sets, references, scaling, memory)
+SUITES = {suite.__name__: suite for suite in _ALL}
 
 
 def main() -> None:

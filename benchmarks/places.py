@@ -26,7 +26,7 @@ from distributed import Client, LocalCluster, wait
 import drlogit
 
 from . import store
-from .measure import circumstances, thread_limits
+from .environment import environment, thread_limits
 
 
 def measured(
@@ -60,7 +60,7 @@ def measured(
                     "seconds": min(wall, before["seconds"]), "visits": result.info["visits"],
                     "grams": result.info["grams"], "sample_grams": result.info["sample_grams"],
                     "objective": result.objective, "gap": result.gap,
-                    **circumstances(1),
+                    "threads": 1, **environment(),
                 }  # fmt: skip
         for row in best.values():
             yield {**row, "ratio": row["cpu_seconds"] / best["memory"]["cpu_seconds"],
@@ -81,7 +81,7 @@ def main() -> None:
         Client(cluster) as client,
     ):
         for row in measured(X, y, folder, client, arguments.repeat):
-            store.append(store.RESULTS, "places", [row])
+            store.append_rows(store.RESULTS / "places.jsonl", [row])
             print(
                 f"{row['place']:10s} kappa {row['kappa']:4s} processor {row['cpu_seconds']:.2f} s "
                 f"({row['ratio']:.2f} times memory), wall {row['seconds']:.2f} s "

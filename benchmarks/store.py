@@ -14,12 +14,8 @@ from typing import Any
 
 Row = dict[str, Any]
 
-#: Results that are kept, and those of trials.
+#: Results that are kept.
 RESULTS = Path(__file__).parent / "results"
-TRIALS = Path(__file__).parent.parent / "build" / "benchmarks"
-
-#: The fields that tell one problem from another.
-CASE = ("suite", "data", "storage", "epsilon", "kappa", "norm", "tol", "fit_intercept", "threads")
 
 
 def append_rows(path: Path, rows: Iterable[Row]) -> None:
@@ -49,30 +45,3 @@ def _row(line: bytes) -> Row | None:
     if not isinstance(row, dict):
         return None
     return {name: float(v) if v in ("inf", "-inf") else v for name, v in row.items()}
-
-
-def case_key(row: Row) -> tuple[Any, ...]:
-    """Which problem a row is about, and under which limit on threads."""
-    return tuple(row[name] for name in CASE)
-
-
-def append(folder: Path, suite: str, rows: Iterable[Row]) -> None:
-    """Add rows to the file of a suite."""
-    append_rows(folder / f"{suite}.jsonl", rows)
-
-
-def read(folder: Path, suite: str) -> list[Row]:
-    """All rows of a suite, oldest first."""
-    return read_rows(folder / f"{suite}.jsonl")
-
-
-def latest(rows: Iterable[Row]) -> dict[tuple[Any, ...], dict[str, Row]]:
-    """For every problem its last run: rows by solver, measured side by side in one process."""
-    groups: dict[tuple[Any, ...], dict[str, Row]] = {}
-    for row in rows:
-        key = case_key(row)
-        group = groups.get(key)
-        if group is None or next(iter(group.values()))["run"] != row["run"]:
-            groups[key] = group = {}
-        group[row["solver"]] = row
-    return groups

@@ -5,13 +5,12 @@ from __future__ import annotations
 import base64
 import math
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from benchmarks import cases, environment, fuzz_files, runs, store
+from benchmarks import environment, fuzz_files, store
 from benchmarks.ipopt import ipopt
 from benchmarks.judge import plain_objective_and_gap, robust_objective_and_gap
 from benchmarks.paper import __main__ as paper
@@ -22,44 +21,6 @@ from sklearn.linear_model import LogisticRegression
 import drlogit
 
 pytestmark = pytest.mark.slow
-
-ROOT = Path(__file__).parent.parent
-
-SMALL = cases.Case("paper", cases.synthetic(40, 3), ("scikit-learn", "drlogit"), repeats=2)
-
-
-def test_rows_are_flat_and_say_what_was_measured(tmp_path):
-    assert runs.run([SMALL], tmp_path) == 1
-    plain, ours = store.read(tmp_path, "paper")
-    for measured in (plain, ours):
-        assert all(isinstance(v, str | int | float | None) for v in measured.values())
-        assert 0.0 <= measured["gap"] <= 1e-6
-        assert measured["seconds"] <= measured["median_seconds"]
-        assert (measured["n_samples"], measured["n_features"]) == (40, 3)
-        assert (measured["best_of"], measured["threads"], measured["density"]) == (2, 1, 1.0)
-        assert measured["numpy"] == np.__version__
-        assert measured["cpu"]
-    assert (plain["problem"], ours["problem"]) == ("plain", "robust")
-    assert plain["run"] == ours["run"]
-    result = drlogit.solve(*cases.load(SMALL.data, "dense"), epsilon=0.1, kappa=1.0)
-    assert ours["objective"] == pytest.approx(result.objective, abs=1e-12)
-    assert ours["iterations"] == result.n_iter
-    assert str(ROOT) not in (tmp_path / "paper.jsonl").read_text()
-
-
-def test_runs_resume(tmp_path):
-    single = cases.replace(SMALL, competitors=("drlogit",), repeats=1)
-    unlimited = cases.replace(single, kappa=math.inf)
-    assert runs.run([single, unlimited], tmp_path) == 2
-    assert runs.run([single, unlimited], tmp_path) == 0
-    assert runs.run([cases.replace(single, tol=1e-8)], tmp_path) == 1
-    assert runs.run([single], tmp_path, again=True) == 1
-    # With a new competitor everybody is measured again, for times of one run.
-    assert runs.run([cases.replace(SMALL, repeats=1)], tmp_path) == 1
-    group = store.latest(store.read(tmp_path, "paper"))[
-        store.case_key({**SMALL.settings, "threads": 1})
-    ]
-    assert set(group) == {"scikit-learn", "drlogit"}
 
 
 @pytest.mark.parametrize("C", [0.1, 1.0])
