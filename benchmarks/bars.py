@@ -122,9 +122,7 @@ def search(repeats: int) -> Iterator[tuple[str, float, float]]:
     for name in SEARCHED:
         frame, y = table(name)
         plain = pipeline(frame, LogisticRegressionCV(max_iter=1000))
-        clf = stated_search(
-            feature_costs="std", missing="median", categorical_features="from_dtype"
-        )
+        clf = stated_search(missing="median")
         times = best_times(
             {"ours": lambda: clf.fit(frame, y), "plain": lambda: plain.fit(frame, y)},  # noqa: B023
             max(1, repeats // 2),

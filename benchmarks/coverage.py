@@ -27,6 +27,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import drlogit
+from benchmarks import stated
 
 POPULATION = 60_000
 COEF = np.array([1.5, -1.0, 0.5, 0.0, 0.25])
@@ -137,7 +138,7 @@ def fifths(X: Any) -> Any:
 
 
 def robust(**options: Any) -> Callable[[], Any]:
-    return lambda: drlogit.DRLogisticRegression(**options)
+    return lambda: stated.classifier(**options)
 
 
 def plain() -> Any:
@@ -215,7 +216,7 @@ def simulate(case: Case, fits: int, seed: int) -> str:
             A, b, _ = case.draw(rng, case.fitted)
         model = case.model()
         model.fit(A, b)
-        own = case.ball or {"epsilon": model.epsilon_, "kappa": model.kappa_}
+        own = case.ball or {"epsilon": model.ball_.epsilon, "kappa": model.ball_.kappa}
         models = [model]
         A, b, _ = case.draw(rng, case.unseen)
         asked = dict(case.ball)

@@ -37,8 +37,8 @@ def credit() -> None:
     path = Path(os.environ["DRLOGIT_DATA"]) / "tables" / "credit-g.csv.bz2"
     frame = pd.read_csv(path).sample(frac=1.0, random_state=0)
     X, y = frame.drop(columns="class"), frame["class"]
-    allowed = drlogit.tolerances(labels=0.01, numbers=0.05, categories=0.02)
-    model = drlogit.DRLogisticRegression(**allowed.parameters, **TABLE).fit(X[:500], y[:500])
+    allowed = drlogit.Ball.tolerating(labels=0.01, numbers=0.05, categories=0.02)
+    model = drlogit.DRLogisticRegression(ball=allowed, **TABLE).fit(X[:500], y[:500])
     held = X[500:], y[500:]
     print(drlogit.choose_threshold(model, *held, costs=GERMAN), end="\n\n")
     for share in (0.0, 0.25, 0.5, 1.0, 2.0):
@@ -63,7 +63,7 @@ def happened(model: Any, other: pd.DataFrame, threshold: float) -> dict[str, flo
 
 
 def held_elsewhere(name: str, path: Path, n_parts: int, most: int) -> list[dict[str, Any]]:
-    declared = drlogit.tolerances(labels=LABELS, numbers=NUMBERS, categories=CATEGORIES)
+    declared = drlogit.Ball.tolerating(labels=LABELS, numbers=NUMBERS, categories=CATEGORIES)
     found, parts = [], parts_of(path)
     usable = [
         (here, rows) for here, rows in parts.items()
@@ -72,7 +72,7 @@ def held_elsewhere(name: str, path: Path, n_parts: int, most: int) -> list[dict[
     for here, rows in usable[:n_parts]:
         rows = rows.sample(min(most, len(rows)), random_state=0)
         train, held = rows[: 6 * len(rows) // 10], rows[6 * len(rows) // 10 :]
-        model = drlogit.DRLogisticRegression(**declared.parameters, **TABLE)
+        model = drlogit.DRLogisticRegression(ball=declared, **TABLE)
         model.fit(train.drop(columns="y"), train["y"])
         for asked, options in (("costs", {"costs": COSTS}), ("max_fpr", {"max_fpr": 0.5})):
             try:

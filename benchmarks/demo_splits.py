@@ -13,7 +13,7 @@ import argparse
 
 import numpy as np
 
-from drlogit import DRLogisticRegression, tolerances
+from drlogit import Ball, DRLogisticRegression
 from drlogit.cli.demo import compared_losses
 from drlogit.datasets import load_heart_disease
 
@@ -28,7 +28,7 @@ def losses(order: np.ndarray) -> dict[str, dict[str, float]]:
     }
     X, y = parts.pop("cleveland")
     X, y = X.iloc[order], y[order]
-    robust = DRLogisticRegression(**tolerances(labels=0.05).parameters, missing="median")
+    robust = DRLogisticRegression(ball=Ball.tolerating(labels=0.05), missing="median")
     robust.fit(X[:200], y[:200])
     places = {"Cleveland, kept aside": (X[200:], y[200:]), **parts}
     return {

@@ -43,6 +43,7 @@ import numpy as np
 import pandas as pd
 
 import drlogit
+from benchmarks import stated
 from benchmarks.domain_cases import domain_case
 from benchmarks.false_bounds import DIGITS, ClassJudge, Generated, Judge
 from drlogit.estimators.training_data import matrix_of
@@ -79,7 +80,7 @@ class Sound:
     def of(cls, name: str, problem: Generated) -> Sound:
         judge = (ClassJudge if name == "classes" else Judge)(problem)
         fits = [
-            drlogit.solve(problem.X, problem.y, tol=tol, **problem.options) for tol in (1e-6, 1e-10)
+            stated.solve(problem.X, problem.y, tol=tol, **problem.options) for tol in (1e-6, 1e-10)
         ]
         return cls(name, problem, fits[0], min(map(judge.least_value, fits)), judge.value(fits[0]))
 
@@ -119,16 +120,16 @@ def sound_models() -> list[tuple[Any, Any, Any]]:
     y = np.where(rng.random(30) < 0.5, "yes", "no")
     X = rng.standard_normal((30, 3))
     several = np.append(["a", "b", "c"], rng.choice(["a", "b", "c"], 27))
-    table = drlogit.DRLogisticRegression(
+    table = stated.classifier(
         0.05, {"yes": 1.0, "no": math.inf}, bounds={"age": (0, 120)}, missing="median"
     )
-    noisy = drlogit.DRLogisticRegression(0.05, 2.0, label_noise=0.1, feature_costs=[1, 2, np.inf])
+    noisy = stated.classifier(0.05, 2.0, feature_costs=[1, 2, np.inf])
     return [
         (table.fit(frame, y), frame, y),
         (noisy.fit(X, y), X, y),
-        (drlogit.DRLogisticRegression(0.05, norm="l2").fit(X, several), X, several),
-        (drlogit.DRLogisticRegression(0.05, missing="mean").fit(frame, several), frame, several),
-        (drlogit.DRLogisticRegression(0.0).fit(X, y == "yes"), X, y == "yes"),
+        (stated.classifier(0.05, norm="l2").fit(X, several), X, several),
+        (stated.classifier(0.05, missing="mean").fit(frame, several), frame, several),
+        (stated.classifier(0.0).fit(X, y == "yes"), X, y == "yes"),
     ]
 
 
@@ -217,7 +218,7 @@ def try_model(rng: Rng, models: list[tuple[Any, Any, Any]], folder: Path) -> str
         probabilities.sum(axis=1), 1.0
     ):
         raise Failure("probabilities that are none")
-    one_line(lambda: drlogit.allowances(found))
+    one_line(lambda: found.ball_.allowed())
     one_line(lambda: repr(drlogit.audit(found, X, y)))
     one_line(lambda: drlogit.save_model(found, folder / "again.json"))
     verdict = one_line(lambda: drlogit.verify(found, X, y, proof))
@@ -234,12 +235,12 @@ def try_model(rng: Rng, models: list[tuple[Any, Any, Any]], folder: Path) -> str
 
 def best_value(found: Any, X: Any, y: Any) -> float:
     """The worst-case loss of a model that is fitted in the ball of another."""
-    ball = found.result_.ball
+    ball = found.result_.column_ball
     codes = np.searchsorted(found.classes_, y)
     encoded = X if found.encoding_ is None else matrix_of(found, X)
     bounds = None if ball.lower is None else (ball.lower, ball.upper)
     groups = [list(map(int, group)) for group in ball.groups] or None
-    return drlogit.solve(
+    return stated.solve(
         encoded, codes, epsilon=ball.epsilon, kappa=ball.kappa, norm=ball.norm,
         feature_costs=ball.feature_costs, fit_intercept=ball.fit_intercept, categories=groups,
         bounds=bounds, tol=1e-9,
@@ -418,7 +419,7 @@ def awkward(rng: Rng) -> dict[str, Any]:
 def try_fit(rng: Rng, sound: None, folder: Path) -> str:
     """One honest fit, which must be accepted."""
     case = awkward(rng)
-    result = drlogit.solve(**case)
+    result = stated.solve(**case)
     by_sample = case["kappa"] if np.ndim(case["kappa"]) else None
     weights = case.get("sample_weight")
     verdict = drlogit.verify(

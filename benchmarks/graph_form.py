@@ -28,7 +28,7 @@ import numpy as np
 import pandas as pd
 from sklearn.preprocessing import OneHotEncoder
 
-import drlogit
+from benchmarks import stated
 
 EPSILON = 0.1
 TARGETS = {"breast-cancer": "Class", "lymph": "class", "tic-tac-toe": "Class"}
@@ -93,9 +93,9 @@ def main() -> None:
             [np.full(len(g), float(c)) for g, c in zip(groups, costs, strict=True)]
         )
         ball = {"epsilon": EPSILON, "kappa": math.inf, "categories": groups}
-        drlogit.solve(X, y, feature_costs=column_costs, **ball)
+        stated.solve(X, y, feature_costs=column_costs, **ball)
         started = time.process_time()
-        fit = drlogit.solve(X, y, feature_costs=column_costs, **ball)
+        fit = stated.solve(X, y, feature_costs=column_costs, **ball)
         ours = time.process_time() - started
         problem = graph_form(X, y, groups, costs)
         started = time.process_time()

@@ -19,6 +19,7 @@ import scipy.sparse as sp
 from scipy.special import entr, expit
 
 import drlogit
+from benchmarks import stated
 
 #: Gap of the fit whose bound judges others.
 _EXACT = 1e-9
@@ -29,17 +30,10 @@ def robust_objective_and_gap(
 ) -> tuple[float, float]:
     """The worst-case loss of a model, and how far above the certified bound of a fit it is."""
     ball = {"epsilon": epsilon, "kappa": kappa, **options}
-    bound = drlogit.solve(X, y, tol=_EXACT, **ball).dual_objective
-    options.pop("fit_intercept", None)
-    stated = {"norm": "l1", "feature_costs": None} | options
-    stated.pop("sample_weight", None)
-    value = drlogit.worst_case(
-        (coef, intercept),
-        X,
-        y,
-        ball=drlogit.Ball(epsilon, kappa, **stated),
-        sample_weight=options.get("sample_weight"),
-    ).value
+    bound = stated.solve(X, y, tol=_EXACT, **ball).dual_objective
+    own, _ = stated.parts(ball)
+    weights = options.get("sample_weight")
+    value = drlogit.worst_case((coef, intercept), X, y, ball=own, sample_weight=weights).value
     return value, value - bound
 
 

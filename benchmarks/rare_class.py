@@ -54,8 +54,8 @@ def plain() -> Any:
 
 def robust(class_weight: str | None = None, **tolerated: float) -> Any:
     """A fit with stated tolerances."""
-    ball = drlogit.tolerances(**tolerated).parameters
-    return drlogit.DRLogisticRegression(**ball, class_weight=class_weight, missing="median")
+    ball = drlogit.Ball.tolerating(**tolerated)
+    return drlogit.DRLogisticRegression(ball=ball, class_weight=class_weight, missing="median")
 
 
 def found(model: Any, X: pd.DataFrame, y: Any, *, as_often: bool = False) -> str:

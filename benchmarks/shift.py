@@ -77,10 +77,9 @@ def fitted(X: pd.DataFrame, y: pd.Series) -> Iterator[tuple[str, Any]]:
     C = float(np.ravel(tuned[-1].C_)[0])
     yield "l2, C/10", encoded(X, LogisticRegression(C=C / 10.0, max_iter=2000)).fit(X, y)
     yield "l2, mixed with coin flips", tuned
-    declared = drlogit.tolerances(labels=LABELS, numbers=NUMBERS, categories=CATEGORIES)
-    yield "robust, declared", drlogit.DRLogisticRegression(**declared.parameters, **table).fit(X, y)
-    costs = {"feature_costs": declared.feature_costs}
-    yield "robust, searched", drlogit.DRLogisticRegressionCV(**costs, **table).fit(X, y)
+    declared = drlogit.Ball.tolerating(labels=LABELS, numbers=NUMBERS, categories=CATEGORIES)
+    yield "robust, declared", drlogit.DRLogisticRegression(ball=declared, **table).fit(X, y)
+    yield "robust, searched", drlogit.DRLogisticRegressionCV(**table).fit(X, y)
 
 
 def rows_of(

@@ -23,7 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import drlogit
-from benchmarks import false_bounds
+from benchmarks import false_bounds, stated
 from benchmarks.domain_cases import domain_case
 
 KINDS = (
@@ -105,7 +105,7 @@ SOURCES: dict[str, Callable[[int], Case]] = {
 def is_false(case: Case, result: drlogit.Result) -> bool:
     """Whether the bound of a fit is above the value of a model: its own or a more exact one."""
     kind, X, y, options = case
-    exact = drlogit.solve(X, y, tol=1e-10, **options)
+    exact = stated.solve(X, y, tol=1e-10, **options)
     dense, defaults = X.toarray() if sp.issparse(X) else X, {"feature_costs": None}
     several = len(np.unique(y)) > 2
     made = false_bounds.Generated(kind, dense, y if several else y > 0, defaults | options)
@@ -131,7 +131,7 @@ def main() -> None:
     started = time.perf_counter()
     for k in range(arguments.first, arguments.first + arguments.problems):
         case = kind, X, y, options = SOURCES[arguments.of](k)
-        result = drlogit.solve(X, y, tol=arguments.tol, **options)
+        result = stated.solve(X, y, tol=arguments.tol, **options)
         totals[kind] += 1
         iterations.append(result.n_iter)
         if result.gap > arguments.tol:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 import drlogit
+from benchmarks import stated
 
 COEF = np.array([1.5, -1.0, 0.5, 0.0, 0.25])
 COSTS = {(0, 1): 1.0, (1, 0): 5.0}
@@ -50,7 +51,7 @@ def fits(case: str, n_fits: int) -> Iterator[Rows]:
         X, y = drawn(rng, fitted, intercept)
         if y.sum() < 2:
             continue
-        model = drlogit.DRLogisticRegression(epsilon=epsilon, kappa=1.0).fit(X, y)
+        model = stated.classifier(epsilon=epsilon, kappa=1.0).fit(X, y)
         held = drawn(rng, unseen, intercept)
         for name, (metric, asked) in ASKED.items():
             try:

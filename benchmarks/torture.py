@@ -50,6 +50,7 @@ from hypothesis import seed as hypothesis_seed
 from hypothesis import strategies as st
 
 import drlogit
+from benchmarks import stated
 from benchmarks.domain_cases import domain_case
 from benchmarks.environment import thread_limits
 from benchmarks.judge import conic_solution
@@ -290,7 +291,7 @@ def solve(X: Any, y: Any, options: dict[str, Any]) -> drlogit.Result:
     """A fit in which every warning is an error."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        return drlogit.solve(X, y, tol=TOL, **options)
+        return stated.solve(X, y, tol=TOL, **options)
 
 
 def conic_certifies(X: Any, y: Any, options: dict[str, Any]) -> bool:
@@ -428,8 +429,8 @@ def check_critical_radius(
     size = float(np.abs(X).max(initial=0.0))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        limit = drlogit.epsilon_max(X, y, **model)
-        other = drlogit.epsilon_max(unit * X, y, **{**model, "kappa": unit * model["kappa"]}) / unit
+        limit = stated.epsilon_max(X, y, **model)
+        other = stated.epsilon_max(unit * X, y, **{**model, "kappa": unit * model["kappa"]}) / unit
     assert np.isfinite(limit), f"epsilon_max is {limit}"
     assert limit <= 0.5 * model["kappa"] * (1.0 + 1e-5), f"epsilon_max {limit} is above kappa / 2"
     # Sums that cancel are known to the rounding of their terms.
@@ -509,9 +510,9 @@ def small(seed: int) -> tuple[Any, Any, dict[str, Any]]:
 def concurrent(totals: Totals) -> None:
     """Fits from eight threads at once give the bits that they give alone."""
     problems = [small(seed) for seed in range(24)]
-    alone = [bits(drlogit.solve(X, y, **options)) for X, y, options in problems]
+    alone = [bits(stated.solve(X, y, **options)) for X, y, options in problems]
     with ThreadPoolExecutor(8) as pool:
-        together = pool.map(lambda p: bits(drlogit.solve(p[0], p[1], **p[2])), problems)
+        together = pool.map(lambda p: bits(stated.solve(p[0], p[1], **p[2])), problems)
         for k, found in enumerate(together):
             totals.checks["concurrent"] += 1
             if found != alone[k]:
@@ -524,9 +525,9 @@ def interrupted(totals: Totals) -> None:
         return  # not on Windows
     X, y = drlogit.datasets.make_synthetic(20_000, 40, random_state=0)
     options: dict[str, Any] = {"epsilon": 0.05, "kappa": 1.0}
-    before, expected = digest(X, y), bits(drlogit.solve(X, y, **options))
+    before, expected = digest(X, y), bits(stated.solve(X, y, **options))
     started = time.perf_counter()
-    drlogit.solve(X, y, **options)
+    stated.solve(X, y, **options)
     length = time.perf_counter() - started
     rng = np.random.default_rng(0)
     previous = signal.signal(signal.SIGALRM, _as_ctrl_c)
@@ -534,7 +535,7 @@ def interrupted(totals: Totals) -> None:
         for _ in range(20):
             signal.setitimer(signal.ITIMER_REAL, float(rng.uniform(0.02, 0.98)) * length)
             try:
-                drlogit.solve(X, y, **options)
+                stated.solve(X, y, **options)
             except KeyboardInterrupt:
                 totals.checks["interrupted"] += 1
             finally:
@@ -543,7 +544,7 @@ def interrupted(totals: Totals) -> None:
         signal.signal(signal.SIGALRM, previous)
     if digest(X, y) != before:
         totals.broken.append("an interrupt left the data changed")
-    if bits(drlogit.solve(X, y, **options)) != expected:
+    if bits(stated.solve(X, y, **options)) != expected:
         totals.broken.append("an interrupt changed the fits after it")
 
 

@@ -33,14 +33,12 @@ def patients(n, rng, drift=0.0):
 
 def fits(X, y):
     """Plain, robust with everything movable, and robust with facts as facts."""
-    # The same radius for both: half of the sampling error of a mean, in standard deviations.
-    options = {"epsilon": 0.5 / np.sqrt(len(y)), "kappa": np.inf, "norm": "l2"}
+    # The same radius for both, that of the sampling error.
+    still = drlogit.Ball(feature_costs=COSTS)
     return {
         "plain": LogisticRegression(C=np.inf).fit(X, y),
-        "robust": drlogit.DRLogisticRegression(**options).fit(X, y),
-        "robust, facts fixed": drlogit.DRLogisticRegression(**options, feature_costs=COSTS).fit(
-            X, y
-        ),
+        "robust": drlogit.DRLogisticRegression().fit(X, y),
+        "robust, facts fixed": drlogit.DRLogisticRegression(ball=still).fit(X, y),
     }
 
 

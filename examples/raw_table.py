@@ -51,14 +51,14 @@ def main() -> None:
     X, X_test, y, y_test = train_test_split(*credits(), test_size=0.4, random_state=0)
 
     print("1. What may be wrong with the table:\n")
-    tolerated = drlogit.tolerances(labels=0.02, numbers=0.05, categories=0.02)
-    model = drlogit.DRLogisticRegression(**tolerated.parameters).fit(X, y)
-    for sentence in drlogit.allowances(model):
+    ball = drlogit.Ball.tolerating(labels=0.02, numbers=0.05, categories=0.02)
+    model = drlogit.DRLogisticRegression(ball=ball).fit(X, y)
+    for sentence in model.ball_.allowed():
         print(textwrap.fill(sentence, 96, initial_indent="   ", subsequent_indent="     "))
 
     print("\n2. The fit, and its certificate:\n")
-    print(f"   worst-case log-loss {model.worst_case_loss_[0]:.4f}, and no linear model is below")
-    print(f"   {model.worst_case_loss_[0] - model.dual_gap_[0]:.4f}")
+    print(f"   worst-case log-loss {model.worst_case_loss_:.4f}, and no linear model is below")
+    print(f"   {model.worst_case_loss_ - model.dual_gap_:.4f}")
     levels = model.coefficient_table().dropna(subset="level")
     print("   what moves it most, relative to the average customer:")
     for row in levels.sort_values("coefficient", key=np.abs)[:-5:-1].itertuples():
@@ -70,15 +70,12 @@ def main() -> None:
         (StandardScaler(), numbers), remainder=OneHotEncoder(handle_unknown="ignore")
     )
     plain = make_pipeline(columns, LogisticRegression(max_iter=1000)).fit(X, y)
-    # The same prices for both: 1 for a standard deviation, and for a category as tolerated.
-    n_numbers = len(numbers(X))
-    prices = np.full(plain[-1].n_features_in_, tolerated.feature_costs.categories)
-    prices[:n_numbers] = 1.0
-    for name, each, costs in (("plain", plain, prices), ("robust", model, None)):
+    # One ball for both, in the units of the table.
+    for name, each in (("plain", plain), ("robust", model)):
         report = drlogit.audit(
-            each, X_test, y_test, kappa=model.kappa, epsilons=[0.0, 0.05], feature_costs=costs
+            {"robust": model, name: each}, X_test, y_test, kappa=50.0, epsilons=[0.0, 1.0]
         )
-        clean, worst = (row.worst_case_loss for row in report.models[0].rows)
+        clean, worst = (row.worst_case_loss for row in report[name].rows)
         print(f"   {name}: log-loss {clean:.3f}, in the worst case {worst:.3f}")
         print(
             textwrap.fill(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from benchmarks import environment, fuzz_files, store
+from benchmarks import environment, fuzz_files, stated, store
 from benchmarks.ipopt import ipopt
 from benchmarks.judge import plain_objective_and_gap, robust_objective_and_gap
 from benchmarks.paper import __main__ as paper
@@ -196,7 +196,7 @@ def test_ipopt_agrees(norm, kappa, costs):
     }  # fmt: skip
     found = ipopt(sp.csr_array(X), y, tol=1e-8, **options)
     value, gap = robust_objective_and_gap(X, y, found.coef, found.intercept, **options)
-    exact = drlogit.solve(X, y, tol=1e-9, **options)
+    exact = stated.solve(X, y, tol=1e-9, **options)
     assert found.status == "OPTIMAL"
     assert value == pytest.approx(exact.objective, abs=1e-7)
     assert -1e-12 <= gap <= 1e-6

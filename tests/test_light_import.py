@@ -14,7 +14,7 @@ import drlogit
 print(*sys.modules.keys() - before)
 import numpy as np
 X = np.random.default_rng(0).standard_normal((30, 4))
-drlogit.solve(X, X[:, 0] > 0, epsilon=0.1, kappa=1.0)
+drlogit.solve(X, X[:, 0] > 0, drlogit.Ball(0.1, kappa=1.0))
 print(*sys.modules.keys() - before)
 """
 

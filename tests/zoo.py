@@ -1,10 +1,10 @@
 """Small problems for the tests: a zoo of awkward ones, and planted ones with known solutions.
 
-``ZOO`` is a list of cases, each a name with what ``drlogit.solve`` takes:
+``ZOO`` is a list of cases, each a name with what ``stated.solve`` takes:
 
     @pytest.mark.parametrize("case", zoo.ZOO, ids=repr)
     def test_something(case):
-        result = drlogit.solve(case.X, case.y, **case.options)
+        result = stated.solve(case.X, case.y, **case.options)
 
 ``planted(seed, ...)`` makes a case around a chosen solution, so its optimal value is known to
 rounding.  All optima are attained; everything is derived from fixed seeds.
@@ -50,7 +50,7 @@ def by_matrices(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Case:
-    """One problem: what ``drlogit.solve`` takes, under a name."""
+    """One problem: what ``stated.solve`` takes, under a name."""
 
     name: str
     X: Any

@@ -49,6 +49,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 
 import drlogit
+from benchmarks import stated
 
 from ..environment import thread_limits
 from ..store import Row
@@ -222,10 +223,17 @@ def search(run: Row) -> Row:
 
 
 def _robust_scores(sample: Split, kappa: float) -> list[float]:
-    search = drlogit.DRLogisticRegressionCV(
-        epsilons=EPSILONS, kappas=(kappa,), cv=FOLDS, scoring="accuracy", fit_intercept=False,
-        tol=SEARCH_TOL, refit=False,
-    )  # fmt: skip
+    search = stated.search(
+        epsilons=EPSILONS,
+        kappas=(1.0,),
+        epsilon=EPSILONS[0],
+        kappa=kappa,
+        cv=FOLDS,
+        scoring="accuracy",
+        fit_intercept=False,
+        tol=SEARCH_TOL,
+        refit=False,
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the score is all that is asked
         found = search.fit(sample.X, sample.y).cv_results_
@@ -278,7 +286,7 @@ def _fitted(model: Model, sample: Split, strength: float, kappa: float | None) -
             found = drlogit.paper.framework(sample.X, sample.y, strength, kappa)
         return found.coef, {"gap": found.gap, "status": found.status.name}
     started = time.process_time()
-    result = drlogit.solve(
+    result = stated.solve(
         sample.X, sample.y, epsilon=strength, kappa=kappa, norm="l1", fit_intercept=False, tol=TOL,
         callback=lambda _: time.process_time() - started > SECONDS,
     )  # fmt: skip

@@ -9,8 +9,8 @@ rng = np.random.default_rng(3)
 y = np.repeat([0, 1], 40)
 X = rng.standard_normal((80, 2)) + np.where(y, 1.3, -1.3)[:, None] * [1.0, 0.6]
 models = {
-    "plain": drlogit.solve(X, y, epsilon=0.0, kappa=1.0),
-    "robust": drlogit.solve(X, y, epsilon=0.15, kappa=1.0, norm="l2"),
+    "plain": drlogit.solve(X, y, drlogit.Ball(0.0)),
+    "robust": drlogit.solve(X, y, drlogit.Ball(0.15, kappa=1.0, feature_costs=None)),
 }
 fig, axes = plt.subplots(1, 2, figsize=(7.6, 3.5), sharex=True, sharey=True)
 for ax, (name, model) in zip(axes, models.items(), strict=True):

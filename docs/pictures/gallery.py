@@ -35,14 +35,14 @@ def loans(path: Path) -> None:
     """A credit model on a table with categories, and whether it treats ages alike."""
     X, y = _loans()
     X, X_test, y, y_test = train_test_split(X, y, random_state=0, stratify=y)
-    prices = drlogit.tolerances(labels=0.03, numbers=0.1, categories=0.05)
+    prices = drlogit.Ball.tolerating(labels=0.03, numbers=0.1, categories=0.05)
     encoder = make_column_transformer(
         (StandardScaler(), make_column_selector(dtype_include="number")),
         (OneHotEncoder(), make_column_selector(dtype_exclude="number")),
     )
     models = {
         "plain LR": make_pipeline(encoder, LogisticRegression()).fit(X, y),
-        "robust": drlogit.DRLogisticRegression(**prices.parameters).fit(X, y),
+        "robust": drlogit.DRLogisticRegression(ball=prices).fit(X, y),
     }
     report = drlogit.audit(
         models, X_test, y_test, kappa=prices.kappa, feature_costs=prices.feature_costs,
@@ -81,7 +81,7 @@ def wines(path: Path) -> None:
     """Three classes, told apart by one softmax."""
     data = load_wine(as_frame=True)
     labels = np.array(["Barolo", "Grignolino", "Barbera"])[data.target]
-    robust = drlogit.DRLogisticRegression(epsilon=0.05, kappa=1.0, feature_costs="std")
+    robust = drlogit.DRLogisticRegression(epsilon=0.05, kappa=1.0)
     report = drlogit.audit({"robust": robust.fit(data.data, labels)}, data.data, labels)
     report.to_html(path, subtitle="Three kinds of wine, told apart by 13 measurements")
 

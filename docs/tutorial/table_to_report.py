@@ -38,21 +38,20 @@ X.head()
 # %%
 # What may be wrong
 # -----------------
-# We say that one diagnosis in twenty may be wrong. Everything else has its default: numbers may be
-# off by a tenth of a standard deviation on average, and each category may be miscoded in one
-# patient of ten. These are alternatives, not a sum. :func:`drlogit.tolerances` turns them into the
-# parameters of the model: a budget ε (epsilon), and what each kind of change uses up of it.
+# We say that one diagnosis in twenty may be wrong. Everything else has its default, the sampling
+# error. These are alternatives, not a sum. :meth:`drlogit.Ball.tolerating` turns them into a ball:
+# a budget ε (epsilon), and what each kind of change uses up of it.
 
-tolerated = drlogit.tolerances(labels=0.05)
-model = drlogit.DRLogisticRegression(**tolerated.parameters, missing="median").fit(X, y)
-print(*(textwrap.fill(line, 90) for line in drlogit.allowances(model)), sep="\n")
+ball = drlogit.Ball.tolerating(labels=0.05)
+model = drlogit.DRLogisticRegression(ball=ball, missing="median").fit(X, y)
+print(*(textwrap.fill(line, 90) for line in model.ball_.allowed()), sep="\n")
 
 # %%
 # Every fit has a certificate: two numbers about the fitted rows. However these rows are changed
 # within the tolerances, the mean log-loss of this model is at most the first number. No linear
 # model has a worst case below the second. So the model is optimal up to the difference, the *gap*.
 
-worst, gap = model.worst_case_loss_[0], max(model.dual_gap_[0], 1e-6)
+worst, gap = model.worst_case_loss_, max(model.dual_gap_, 1e-6)
 print(f"{worst:.4f} nats in the worst case; no linear model is below {worst - gap:.4f}")
 
 # %%

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     )
     from .estimators.classifier import DRLogisticRegression
     from .estimators.classifier_cv import DRLogisticRegressionCV
-    from .estimators.exports import to_onnx
-    from .estimators.tables.by_column import UnscaledDataWarning
-    from .estimators.tolerances import Tolerances, allowances, tolerances
     from .files.model_file import load_model, save_model
     from .fitting.solving import solve
     from .problem.ball import Ball
@@ -50,12 +47,9 @@ __all__ = [
     "Shift",
     "Status",
     "ThresholdChoice",
-    "Tolerances",
     "Trace",
-    "UnscaledDataWarning",
     "Verification",
     "__version__",
-    "allowances",
     "audit",
     "choose_threshold",
     "datasets",
@@ -67,8 +61,6 @@ __all__ = [
     "save_model",
     "shift",
     "solve",
-    "to_onnx",
-    "tolerances",
     "verify",
     "worst_case",
 ]
@@ -78,9 +70,6 @@ _HOMES = {
     "estimators.choosing": "RegularizationPath epsilon_max regularization_path",
     "estimators.classifier": "DRLogisticRegression",
     "estimators.classifier_cv": "DRLogisticRegressionCV",
-    "estimators.exports": "to_onnx",
-    "estimators.tolerances": "Tolerances allowances tolerances",
-    "estimators.tables.by_column": "UnscaledDataWarning",
     "files.model_file": "load_model save_model",
     "fitting.solving": "solve",
     "problem.ball": "Ball",

@@ -48,7 +48,7 @@ def test_demo_in_words(capsys):
     words = "demo --tolerate labels=2% --tolerate ecg=0.3 age=1"  # one list in two options
     assert cli.main(words.split()) == cli.DONE
     output = capsys.readouterr().out
-    assert "up to 2 % of labels may be wrong" in output
+    assert "Up to 2 % of the labels may be wrong" in output
     assert "ecg" in output
     assert "--tolerate labels=0.02 ecg=0.3 age=1" in output
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from benchmarks import stated
 from sklearn.datasets import dump_svmlight_file, load_iris
 
 import drlogit
@@ -32,7 +33,7 @@ def test_fit_says_what_it_did(run):
     assert code == cli.DONE
     assert "fitted.csv: 250 rows, 3 features; labels: ill (" in err
     assert "positive class: ill\n" in err
-    assert "up to 2 % of" in out
+    assert "Up to 2 % of the" in out
     assert re.search(r"worst-case log-loss +0\.\d{7}\n +no model is below +0\.", out)
     assert "The model was not written. To keep it, add -o model.json" in out
 
@@ -78,7 +79,7 @@ def fitted(ball, others, weights):
     """The estimator with this ball."""
     plain = ball.resolve(X, Y, weights)
     settings = {name: getattr(plain, name) for name in BALL}
-    return drlogit.DRLogisticRegression(**settings, **others).fit(X, Y, sample_weight=weights)
+    return stated.classifier(**settings, **others).fit(X, Y, sample_weight=weights)
 
 
 def test_tolerances_in_parts(answer):
@@ -186,7 +187,7 @@ def test_identifiers_are_carried_through(folder, run):
 
 
 def test_a_model_of_arrays_takes_columns_in_their_order(folder, run):
-    model = drlogit.DRLogisticRegression(0.1).fit(X[["age", "dose"]].to_numpy(), Y)
+    model = stated.classifier(0.1).fit(X[["age", "dose"]].to_numpy(), Y)
     drlogit.save_model(model, "plain.json")
     TABLE[250:][["age", "dose"]].to_csv("two.csv", index=False)
     code, out, err = run("predict plain.json two.csv")

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from benchmarks import stated
 
-import drlogit
 from drlogit import cli
 from patients import TABLE
 
@@ -163,4 +163,4 @@ def test_rows_unlike_training_are_told_once(folder, run):
 def test_errors_of_python_name_parameters():
     """The command line puts options there; Python has none."""
     with pytest.raises(ValueError, match=r"^epsilon must be"):
-        drlogit.DRLogisticRegression(epsilon=-1.0).fit(np.eye(4), [0, 1, 0, 1])
+        stated.classifier(epsilon=-1.0).fit(np.eye(4), [0, 1, 0, 1])

@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from benchmarks import stated
 
-from drlogit import DRLogisticRegression, cli, load_model, save_model
+from drlogit import cli, load_model, save_model
 from drlogit.estimators.tables.frames import MISSING_MARKS
 
 pytestmark = pytest.mark.slow
@@ -82,8 +83,10 @@ def test_gaps(folder, capsys, file):
     age = model.encoding_.columns[0]
     assert age.fill == HOLES.age.median()
     assert model.encoding_.columns[1].levels[-1] is None
-    assert model.feature_costs_[0] == pytest.approx(1.0 / HOLES.age.std(ddof=0))
-    assert (model.bounds_[0][0], model.bounds_[1][0]) == (0.0, 120.0)
+    assert model.ball_.feature_costs["age"] == pytest.approx(
+        1.0 / HOLES.age.fillna(HOLES.age.median()).std(ddof=0)
+    )
+    assert tuple(model.ball_.bounds["age"]) == (0.0, 120.0)
 
 
 # --- real tables, into which gaps, spelt in many ways, and new levels are put ---------------
@@ -144,7 +147,7 @@ def test_both_serve_alike(path, seed, tmp_path, capsys):
     command = ["fit", str(files[0]), "--target", target, *options.split(), "-o", str(models[0])]
     assert cli.main(command) in (cli.DONE, cli.NOT_CONVERGED), capsys.readouterr().err
     frame = pd.read_csv(files[0])
-    estimator = DRLogisticRegression(
+    estimator = stated.classifier(
         0.05, np.inf, norm="l2", feature_costs="std", missing="median", tol=1e-3
     )
     save_model(estimator.fit(frame.drop(columns=target), frame[target]), models[1])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from benchmarks import stated
 
 import domain_zoo
-import drlogit
 from drlogit.dual.certify import certify, pieces_of_dual_point
 from drlogit.dual.pieces import PieceCoordinates, pieces_of_model
 from drlogit.problem.parameters import ADMITTED
@@ -48,7 +48,7 @@ def test_a_model_beyond_the_class_has_a_bound_of_zero(domains):
     case = domain_zoo.generated(1) | {"fit_intercept": True, "kappa": np.inf}
     if not domains:
         case |= {"categories": None, "bounds": None}
-    problem, fit = build_problem(**case), drlogit.solve(**case)
+    problem, fit = build_problem(**case), stated.solve(**case)
     best = problem.join(fit.coef, fit.intercept)
     point = pieces_of_dual_point(problem, fit.dual) if domains else None
     near = certify(problem, best, point=point)
@@ -74,7 +74,7 @@ def test_the_dual_point_of_a_model_has_its_probabilities_and_moves_nothing(seed)
 def test_dual_points_of_other_problems_are_not_taken():
     """Without flips a point with flipped pieces is infeasible."""
     case = domain_zoo.generated(1) | {"kappa": 0.3, "epsilon": 0.1}
-    problem, fit = build_problem(**case), drlogit.solve(**case)
+    problem, fit = build_problem(**case), stated.solve(**case)
     assert fit.dual.moves.flipped.any()
     (found,) = pieces_of_dual_point(problem, fit.dual)
     assert found.flipped.sum() == fit.dual.moves.flipped.sum()

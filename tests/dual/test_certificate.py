@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import zoo
 from drlogit.dual.certify import certify
-from drlogit.fitting.solving import solve
 from drlogit.problem.losses import flip_probability
 from drlogit.problem.problem import Problem, build_problem
+from stated import solve
 
 pytestmark = pytest.mark.slow
 

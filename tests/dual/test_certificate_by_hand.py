@@ -15,6 +15,7 @@ from functools import partial
 import numpy as np
 import pytest
 import scipy.special
+from benchmarks import stated
 from scipy.optimize import minimize_scalar
 
 import domain_zoo
@@ -136,8 +137,8 @@ def test_the_dual_point_of_a_fit_proves_its_bound(shape, warm):
     X, y = zoo.logistic_data(*shape)
     weights = np.random.default_rng(1).random(y.size)
     options = {"epsilon": 0.04, "kappa": 1.0, "sample_weight": weights}
-    start = drlogit.solve(X, y, **options | {"epsilon": 0.05}) if warm else None
-    result = drlogit.solve(X, y, **options, start=start)
+    start = stated.solve(X, y, **options | {"epsilon": 0.05}) if warm else None
+    result = stated.solve(X, y, **options, start=start)
     w, (s, a) = weights / weights.sum(), (result.dual.s, result.dual.flip_share)
     for share in (s, a):
         assert share.min() >= 0.0
@@ -194,7 +195,7 @@ def test_one_feature(fit_intercept, epsilon, kappa):
         "X": x[:, None], "y": y, "epsilon": epsilon, "kappa": kappa, "sample_weight": w,
         "feature_costs": [cost], "fit_intercept": fit_intercept,
     }  # fmt: skip
-    problem, solution = build_problem(**case), drlogit.solve(**case, tol=1e-9)
+    problem, solution = build_problem(**case), stated.solve(**case, tol=1e-9)
     assert solution.objective == pytest.approx(optimum, abs=1e-8)
     assert optimum - 1e-8 <= solution.dual_objective <= optimum + 1e-12
     for _ in range(40):
@@ -208,7 +209,7 @@ def test_one_feature(fit_intercept, epsilon, kappa):
 def test_without_a_dual_point_the_flips_are_those_that_pay():
     X, y = drlogit.datasets.make_synthetic(60, 3, random_state=0)
     problem = build_problem(X, y, epsilon=0.1, kappa=0.5)
-    found = drlogit.solve(X, y, epsilon=0.1, kappa=0.5)
+    found = stated.solve(X, y, epsilon=0.1, kappa=0.5)
     coefficients = problem.join(1.5 * found.coef, found.intercept)
     lam = problem.dual_norm(coefficients)
     _, shares = certify(problem, coefficients, lam=lam).point[0]
@@ -221,7 +222,7 @@ def test_without_a_dual_point_the_flips_are_those_that_pay():
 def test_a_good_guess_of_lambda_takes_one_look_at_the_moves(unit, monkeypatch):
     case = domain_zoo.generated(4)
     case |= {name: unit * case[name] for name in ("epsilon", "kappa", "feature_costs")}
-    fit, problem, looks = drlogit.solve(**case, tol=1e-9), build_problem(**case), []
+    fit, problem, looks = stated.solve(**case, tol=1e-9), build_problem(**case), []
     coefficients = problem.join(fit.coef, fit.intercept)
     lam, value = primal_value(problem, coefficients)
     look = Problem.robust_loss

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from benchmarks import stated
 
 import drlogit
 import zoo
@@ -23,7 +24,7 @@ from drlogit.engine import class_system
 )
 def test_optimum_of_a_conic_solver(seed: int, n_classes: int | None) -> None:
     X, y, ball = generated(seed, n_classes)
-    result, value = drlogit.solve(X, y, **ball), conic_value(X, y, ball)
+    result, value = stated.solve(X, y, **ball), conic_value(X, y, ball)
     assert result.converged
     assert result.objective == pytest.approx(value, abs=2e-6)
     assert result.dual_objective <= value + 1e-7
@@ -41,7 +42,7 @@ def test_two_classes_are_the_binary_problem(norm: str, kappa: float) -> None:
     X = rng.normal(size=(80, 4))
     y = (X[:, 0] + rng.logistic(size=80) > 0.3).astype(int)
     ball = {"epsilon": 0.05, "kappa": kappa, "norm": norm}
-    two = drlogit.solve(X, y, tol=1e-10, **ball)
+    two = stated.solve(X, y, tol=1e-10, **ball)
     problem = build_class_problem(X, y, classes=np.array([0, 1]), **ball)
     joint = solve_problem(problem, tol=1e-10)
     assert joint.objective == pytest.approx(two.objective, abs=1e-9)
@@ -57,12 +58,12 @@ def three_classes(n_samples: int = 90) -> tuple[np.ndarray, np.ndarray]:
 
 def test_sparse_shifted_and_repeated_rows_are_the_same_samples() -> None:
     (X, y), ball = three_classes(), {"epsilon": 0.05, "kappa": 1.0, "tol": 1e-8}
-    plain = drlogit.solve(X, y, **ball)
-    sparse = drlogit.solve(sp.csr_array(X), y, **ball)
-    far = drlogit.solve(X + 1e6, y, **ball)
+    plain = stated.solve(X, y, **ball)
+    sparse = stated.solve(sp.csr_array(X), y, **ball)
+    far = stated.solve(X + 1e6, y, **ball)
     half = np.full(180, 0.5)
-    twice = drlogit.solve(np.vstack([X, X]), np.append(y, y), sample_weight=half, **ball)
-    blocks = drlogit.solve(X, y, n_jobs=2, **ball)
+    twice = stated.solve(np.vstack([X, X]), np.append(y, y), sample_weight=half, **ball)
+    blocks = stated.solve(X, y, n_jobs=2, **ball)
     for other in (sparse, far, twice, blocks):
         assert other.converged
         assert other.objective == pytest.approx(plain.objective, abs=1e-7)
@@ -70,7 +71,7 @@ def test_sparse_shifted_and_repeated_rows_are_the_same_samples() -> None:
 
 def test_only_differences_between_classes_count() -> None:
     X, y = three_classes()
-    result = drlogit.solve(X, y, epsilon=0.05, kappa=1.0)
+    result = stated.solve(X, y, epsilon=0.05, kappa=1.0)
     assert result.coef.shape == (3, 5)
     assert result.intercept.shape == (3,)
     np.testing.assert_allclose(result.coef.sum(axis=0), 0.0, atol=1e-12)
@@ -82,7 +83,7 @@ def test_no_radius_is_a_plain_softmax() -> None:
     from sklearn.metrics import log_loss
 
     X, y = three_classes(300)
-    result = drlogit.solve(X, y, epsilon=0.0, kappa=1.0)
+    result = stated.solve(X, y, epsilon=0.0, kappa=1.0)
     plain = LogisticRegression(C=1e9, tol=1e-9, max_iter=5000).fit(X, y)
     assert result.converged
     assert result.objective == pytest.approx(log_loss(y, plain.predict_proba(X)), abs=1e-6)
@@ -90,10 +91,10 @@ def test_no_radius_is_a_plain_softmax() -> None:
 
 def test_costs_by_label_are_those_of_the_samples_with_it() -> None:
     X, y = three_classes()
-    by_label = drlogit.solve(X, y, epsilon=0.05, kappa={"a": 1.0, "b": math.inf, "c": 0.5})
+    by_label = stated.solve(X, y, epsilon=0.05, kappa={"a": 1.0, "b": math.inf, "c": 0.5})
     assert not by_label.flip_share[y == "b"].any()
     each = np.array([{"a": 1.0, "b": math.inf, "c": 0.5}[label] for label in y])
-    by_sample = drlogit.solve(X, y, epsilon=0.05, kappa=each)
+    by_sample = stated.solve(X, y, epsilon=0.05, kappa=each)
     assert by_sample.objective == pytest.approx(by_label.objective, abs=1e-9)
 
 
@@ -102,8 +103,8 @@ def test_without_a_radius_labels_are_as_they_are(labels: int) -> None:
     X, y = three_classes()
     X, y = X[np.isin(y, np.unique(y)[:labels])], y[np.isin(y, np.unique(y)[:labels])]
     unknown = np.where(np.arange(y.size) < 20, 0.0, 1.0)
-    result = drlogit.solve(X, y, epsilon=0.0, kappa=unknown)
-    plain = drlogit.solve(X, y, epsilon=0.0, kappa=math.inf)
+    result = stated.solve(X, y, epsilon=0.0, kappa=unknown)
+    plain = stated.solve(X, y, epsilon=0.0, kappa=math.inf)
     assert result.objective == pytest.approx(plain.objective, abs=3e-6)
     assert drlogit.verify(result, X, y, kappa=unknown)
     worst = zoo.worst_loss(result, X, y, epsilon=0.0, kappa=unknown)
@@ -114,9 +115,9 @@ def test_without_a_radius_labels_are_as_they_are(labels: int) -> None:
 def test_from_epsilon_max_on_the_model_is_constant(seed: int) -> None:
     X, y = three_classes(30)
     kappa = np.random.default_rng(seed).choice([0.0, 0.1, 1.0, 9.0, math.inf], y.size)
-    largest = drlogit.epsilon_max(X, y, kappa=kappa)
+    largest = stated.epsilon_max(X, y, kappa=kappa)
     for factor in (0.9, 1.001, 1.5, 5.0, 50.0):
-        fit = drlogit.solve(X, y, epsilon=factor * largest, kappa=kappa, tol=1e-9)
+        fit = stated.solve(X, y, epsilon=factor * largest, kappa=kappa, tol=1e-9)
         assert bool(fit.coef.any()) == (factor < 1.0)
 
 
@@ -126,9 +127,9 @@ def test_a_model_outside_the_class_is_not_proven() -> None:
     X = 1e5 + rng.uniform(0.0, 1.0, (60, 2))
     y = np.digitize(X[:, 0] - X[:, 1] + 0.3 * rng.standard_normal(60), [-0.3, 0.3])
     far = {"feature_costs": [np.inf, np.inf], "fit_intercept": False}
-    found = drlogit.solve(X, y, epsilon=0.02, kappa=np.inf, **far)
+    found = stated.solve(X, y, epsilon=0.02, kappa=np.inf, **far)
     assert found.status is not drlogit.Status.OPTIMAL
-    near = drlogit.solve(X - 1e5, y, epsilon=0.02, kappa=np.inf, **far)
+    near = stated.solve(X - 1e5, y, epsilon=0.02, kappa=np.inf, **far)
     assert near.status is drlogit.Status.OPTIMAL
 
 
@@ -140,7 +141,7 @@ def test_without_an_intercept_what_is_certified_is_the_model_returned(offset) ->
     y = (np.column_stack([x, -x, level]) + rng.gumbel(size=(300, 3))).argmax(axis=1)
     X = np.column_stack([x + offset, np.eye(3)[level]])
     ball = {"epsilon": 0.02, "kappa": 1.0, "categories": [[1, 2, 3]]}
-    found = drlogit.solve(X, y, fit_intercept=False, **ball)
+    found = stated.solve(X, y, fit_intercept=False, **ball)
     worst = zoo.worst_loss(found, X, y, epsilon=0.02, kappa=1.0)
     assert worst == pytest.approx(found.objective, abs=1e-6)
 
@@ -159,8 +160,8 @@ def wide_classes(n_columns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def test_no_number_of_coefficients_is_refused(ball: dict[str, Any]) -> None:
     """10,005 of all classes but one, and the optimum of the columns that are not zero."""
     X, wide, y = wide_classes(2000)
-    found = drlogit.solve(wide, y, kappa=1.0, **ball)
-    few = drlogit.solve(X, y, kappa=1.0, tol=1e-9, **ball)
+    found = stated.solve(wide, y, kappa=1.0, **ball)
+    few = stated.solve(X, y, kappa=1.0, tol=1e-9, **ball)
     assert found.gap <= 1e-6
     assert found.dual_objective <= few.objective + 1e-9
     assert few.dual_objective <= found.objective + 1e-9
@@ -174,9 +175,9 @@ def test_without_a_matrix_of_all_coefficients_a_gap_is_certified(monkeypatch, co
     ball: dict[str, Any] = {"epsilon": 0.05, "kappa": 1.0, "norm": "l2"}
     if costs is not None:
         ball["feature_costs"] = np.where(np.arange(8) % 2 == 0, np.inf, 1.0)
-    found = drlogit.solve(X, y, **ball)
+    found = stated.solve(X, y, **ball)
     monkeypatch.undo()
-    few = drlogit.solve(X, y, tol=1e-9, **ball)
+    few = stated.solve(X, y, tol=1e-9, **ball)
     assert found.gap <= 1e-5
     assert found.dual_objective <= few.objective + 1e-9
     assert few.dual_objective <= found.objective + 1e-9

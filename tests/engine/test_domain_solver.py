@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from benchmarks import stated
 from benchmarks.cutting_planes import cutting_planes
 from benchmarks.domain_cases import domain_case
 
@@ -30,7 +31,7 @@ cvxpy = pytest.importorskip("cvxpy")
 def fitted(seed):
     """A generated problem and its fit."""
     case = domain_zoo.generated(seed)
-    found = drlogit.solve(**case)
+    found = stated.solve(**case)
     assert found.gap <= 1e-6
     assert found.status is drlogit.Status.OPTIMAL
     return case, found
@@ -109,15 +110,15 @@ def test_the_optimum_over_all_pieces(seed):
 @pytest.mark.parametrize("seed", range(8))
 def test_never_more_pessimistic_than_the_same_data_as_numbers(seed):
     case = domain_zoo.generated(seed) | {"norm": "l1"}
-    assert drlogit.solve(**case).objective <= drlogit.solve(**numbers_of(case)).objective + 1e-6
+    assert stated.solve(**case).objective <= stated.solve(**numbers_of(case)).objective + 1e-6
 
 
 @pytest.mark.parametrize("number", [3036, 21029])
 def test_radii_at_which_only_immovable_features_count_are_proven(number):
     """λ goes to zero, and the dual point takes many corrections until its charge is small."""
     X, y, options = domain_case(number)
-    movable = drlogit.epsilon_max(X, y, **{k: v for k, v in options.items() if k != "epsilon"})
-    found = drlogit.solve(X, y, **options)
+    movable = stated.epsilon_max(X, y, **{k: v for k, v in options.items() if k != "epsilon"})
+    found = stated.solve(X, y, **options)
     assert options["epsilon"] > movable
     assert found.converged
 
@@ -125,7 +126,7 @@ def test_radii_at_which_only_immovable_features_count_are_proven(number):
 @pytest.mark.parametrize("seed", range(12))
 def test_its_own_solution_needs_no_iteration_and_is_its_proof(seed):
     case, found = fitted(seed)
-    again = drlogit.solve(**case, start=found)
+    again = stated.solve(**case, start=found)
     assert found.n_iter > 0
     assert (again.n_iter, again.converged) == (0, True)
     assert again.objective == pytest.approx(found.objective, abs=1e-12)
@@ -149,18 +150,18 @@ def test_its_own_solution_needs_no_iteration_and_is_its_proof(seed):
 def test_small_ranges_are_the_model_with_norm_constraints():
     # Nothing pays where flips are cheap: λ is then large beside all coefficients.
     case = domain_zoo.generated(2, n_immovable=0) | {"kappa": 0.3, "epsilon": 0.02, "norm": "l1"}
-    found = drlogit.solve(**case, tol=1e-10)
+    found = stated.solve(**case, tol=1e-10)
     low, high = build_problem(**case).domains.ranges(np.append(found.coef, 0.0))
     assert (high - low <= found.lam * build_problem(**case).domains.group_costs).all()
-    numbers = drlogit.solve(**numbers_of(case), tol=1e-10)
+    numbers = stated.solve(**numbers_of(case), tol=1e-10)
     assert found.objective == pytest.approx(numbers.objective, abs=1e-9)
 
 
 def test_immovable_groups_are_infinite_costs():
     case = domain_zoo.generated(5, n_immovable=0)
     case["feature_costs"][[j for group in case["categories"] for j in group]] = math.inf
-    found = drlogit.solve(**case | {"bounds": None})
-    infinite = drlogit.solve(**case | {"bounds": None, "categories": None})
+    found = stated.solve(**case | {"bounds": None})
+    infinite = stated.solve(**case | {"bounds": None, "categories": None})
     assert found.objective == infinite.objective
 
 
@@ -170,8 +171,8 @@ def test_far_bounds_are_no_bounds(seed):
     X = rng.standard_normal((80, 3))
     y = X @ [1.0, -1.0, 0.5] + rng.logistic(size=80) > 0.0
     ball = {"epsilon": 0.1, "kappa": [1.0, math.inf, 0.3][seed], "tol": 1e-8}
-    near = drlogit.solve(X, y, **ball)
-    found = drlogit.solve(X, y, **ball, bounds=(-1e6, 1e6))
+    near = stated.solve(X, y, **ball)
+    found = stated.solve(X, y, **ball, bounds=(-1e6, 1e6))
     assert found.gap <= 1e-8
     # A mass of ε/10⁶ that is moved to the end lacks its own loss of the gain of an endless move.
     assert -0.1 * math.log(2.0) / 1e6 <= found.objective - near.objective <= 2e-8
@@ -184,10 +185,10 @@ def test_two_levels_are_a_bounded_column():
     y = 2.0 * column + x + rng.logistic(size=60) > 0.5
     ball = {"epsilon": 0.1, "kappa": math.inf, "tol": 1e-10}
     one = np.column_stack([column, x])
-    bounded = drlogit.solve(one, y, **ball, bounds=([0.0, -math.inf], [1.0, math.inf]))
-    dropped = drlogit.solve(one, y, **ball, categories=[[0]])
+    bounded = stated.solve(one, y, **ball, bounds=([0.0, -math.inf], [1.0, math.inf]))
+    dropped = stated.solve(one, y, **ball, categories=[[0]])
     two = np.column_stack([column, 1.0 - column, x])
-    full = drlogit.solve(two, y, **ball, categories=[[0, 1]])
+    full = stated.solve(two, y, **ball, categories=[[0, 1]])
     assert dropped.objective == pytest.approx(bounded.objective, abs=1e-9)
     assert full.objective == pytest.approx(bounded.objective, abs=1e-9)
 
@@ -199,12 +200,12 @@ def test_epsilon_max_where_flips_level_everything_is_that_of_numbers():
     y = np.arange(200) < 40
     options = {"kappa": 0.2, "norm": "l1"}
     bounds = (np.r_[[-np.inf] * 3, 0.0], np.r_[[np.inf] * 3, 1.0])
-    limit = drlogit.epsilon_max(X, y, **options, categories=[[0, 1, 2]], bounds=bounds)
+    limit = stated.epsilon_max(X, y, **options, categories=[[0, 1, 2]], bounds=bounds)
     assert limit < 0.2 * 0.3  # what levels the classes
-    numbers = drlogit.epsilon_max(X, y, **options, feature_costs=[0.5, 0.5, 0.5, 1.0])
+    numbers = stated.epsilon_max(X, y, **options, feature_costs=[0.5, 0.5, 0.5, 1.0])
     assert limit == pytest.approx(numbers, rel=1e-9)
     below = {"epsilon": 0.98 * limit, "categories": [[0, 1, 2]], "bounds": bounds, "tol": 1e-9}
-    assert np.ptp(drlogit.solve(X, y, **options, **below).coef[:3]) > 1e-4
+    assert np.ptp(stated.solve(X, y, **options, **below).coef[:3]) > 1e-4
 
 
 @pytest.mark.parametrize("kappa", [0.3, math.inf])
@@ -217,7 +218,7 @@ def test_far_from_zero_without_an_intercept(kappa):
         "X": X, "y": y, "epsilon": 0.02, "kappa": kappa, "bounds": (1e3 - 0.5, 1e3 + 1.0),
         "fit_intercept": False,
     }  # fmt: skip
-    found = drlogit.solve(**case)
+    found = stated.solve(**case)
     assert found.converged
     assert drlogit.verify(found, X, y).ok
     assert found.dual_objective <= cutting_planes(**case).objective + 1e-9
@@ -230,7 +231,7 @@ def test_a_model_outside_the_class_is_not_proven(domains):
     X = 1e4 + rng.uniform(0.0, 1.0, (40, 2))
     y = X[:, 0] - X[:, 1] + 0.3 * rng.standard_normal(40) > 0.0
     how = {"bounds": (1e4 - 0.5, 1e4 + 1.0)} if domains else {"feature_costs": [np.inf, np.inf]}
-    found = drlogit.solve(X, y, epsilon=0.02, kappa=np.inf, fit_intercept=False, **how)
+    found = stated.solve(X, y, epsilon=0.02, kappa=np.inf, fit_intercept=False, **how)
     assert found.status is not drlogit.Status.OPTIMAL
     assert np.isfinite(found.coef).all()
 
@@ -241,7 +242,7 @@ def test_separable_data_without_flips():
     X = np.column_stack([groups, rng.random(100)])
     y = groups[:, 0] + groups[:, 1] > 0.0
     for epsilon in (1e-4, 1e-2, 0.3):
-        found = drlogit.solve(
+        found = stated.solve(
             X, y, epsilon=epsilon, kappa=math.inf, categories=[[0, 1, 2, 3]],
             bounds=(-np.inf, np.array([np.inf] * 4 + [1.0])),
         )  # fmt: skip
@@ -301,7 +302,7 @@ def test_immovable_features_beside_many_categories_are_proven(fit_intercept, kap
     y = X @ rng.standard_normal(24) + 0.3 * rng.logistic(size=150) > 0.0
     y[held[:, 1] == 1.0], y[held[:, 2] == 1.0] = True, False
     starts = np.cumsum([0, 6, 3, 4, 9])
-    found = drlogit.solve(
+    found = stated.solve(
         X, y, epsilon=0.05, kappa=kappa, fit_intercept=fit_intercept,
         categories=[list(range(a, b)) for a, b in itertools.pairwise(starts)],
         bounds=(np.r_[[-np.inf] * 22, 0.0, -np.inf], np.r_[[np.inf] * 22, 1.0, np.inf]),
@@ -346,7 +347,7 @@ def loans():
 @pytest.fixture(scope="module")
 def dense_fit():
     X, y, options = loans()
-    found = drlogit.solve(X, y, **options)
+    found = stated.solve(X, y, **options)
     assert found.gap <= 1e-8
     return found
 
@@ -363,7 +364,7 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_of_every_kind_give_the_same_answer(kind, dense_fit):
     X, y, options = loans()
-    found = drlogit.solve(KINDS[kind](X), y, **options, n_jobs=2 if kind == "threads" else None)
+    found = stated.solve(KINDS[kind](X), y, **options, n_jobs=2 if kind == "threads" else None)
     assert found.gap <= 1e-8
     near = 1e-6 if kind == "float32" else 1e-9
     assert found.objective == pytest.approx(dense_fit.objective, abs=near)
@@ -373,7 +374,7 @@ def test_rows_of_every_kind_give_the_same_answer(kind, dense_fit):
 
 def test_samples_that_occur_twice_are_merged(dense_fit):
     X, y, options = loans()
-    found = drlogit.solve(np.repeat(X, 2, axis=0), np.repeat(y, 2), **options)
+    found = stated.solve(np.repeat(X, 2, axis=0), np.repeat(y, 2), **options)
     assert found.info["distinct_samples"] <= len(y)
     assert found.flip_share.size == 2 * len(y)
     assert found.gap <= 1e-8
@@ -385,7 +386,7 @@ def test_more_items_than_a_word_has_bits():
     X = rng.random((120, 45))
     y = X[:, :4].sum(axis=1) + rng.logistic(size=120) / 4.0 > 2.0
     case = {"X": X, "y": y, "epsilon": 0.1, "kappa": math.inf, "bounds": (0.0, 1.0)}
-    found = drlogit.solve(**case)
+    found = stated.solve(**case)
     assert found.gap <= 1e-6
     assert found.dual.moves.items.shape[1] == 12  # two ends of each, in bytes
     assert drlogit.verify(found, X, y).ok
@@ -400,7 +401,7 @@ def test_a_category_of_very_many_levels_is_never_a_dense_matrix():
     X = sp.csr_array(sp.hstack([one_hot, x[:, None]]))
     for cost in (1.0, math.inf):
         tracemalloc.start()
-        found = drlogit.solve(
+        found = stated.solve(
             X, y, epsilon=0.05, kappa=2.0, categories=[list(range(levels))],
             bounds=(np.append(np.full(levels, -np.inf), -5.0), np.inf),
             feature_costs=np.append(np.full(levels, cost), 1.0),
@@ -413,10 +414,10 @@ def test_a_category_of_very_many_levels_is_never_a_dense_matrix():
 
 def test_a_start_and_few_iterations_are_told_honestly():
     X, y, options = loans()
-    short = drlogit.solve(X, y, **options, max_iter=3)
+    short = stated.solve(X, y, **options, max_iter=3)
     assert short.status is drlogit.Status.MAX_ITER
     assert short.dual_objective <= short.objective
-    assert drlogit.solve(X, y, **options, start=short).gap <= 1e-8
+    assert stated.solve(X, y, **options, start=short).gap <= 1e-8
 
 
 def test_its_own_solution_for_samples_that_occur_twice():
@@ -425,7 +426,7 @@ def test_its_own_solution_for_samples_that_occur_twice():
         case[name] = np.concatenate([case[name], case[name][:300]])
     case["sample_weight"] = np.random.default_rng(0).exponential(size=700)
     case["sample_weight"][::7] = 0.0
-    again = drlogit.solve(**case, start=drlogit.solve(**case))
+    again = stated.solve(**case, start=stated.solve(**case))
     assert (again.n_iter, again.converged) == (0, True)
 
 
@@ -439,6 +440,6 @@ def test_a_survey_with_fewer_rows_than_answers_is_proven(epsilon):
     score = (answers[:, :8] == 0) @ rng.normal(size=8)
     y = score + 0.5 * rng.logistic(size=100) > np.median(score)
     groups = np.arange(240).reshape(60, 4).tolist()
-    found = drlogit.solve(X, y, epsilon=epsilon, kappa=math.inf, categories=groups)
+    found = stated.solve(X, y, epsilon=epsilon, kappa=math.inf, categories=groups)
     assert found.gap <= 1e-6
     assert found.n_iter < 150

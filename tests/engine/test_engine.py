@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from benchmarks import stress
+from benchmarks import stated, stress
 from benchmarks.domain_cases import domain_case
 
 import drlogit
@@ -37,7 +37,7 @@ def test_zoo_is_certified(case):
 @pytest.mark.parametrize("seed", range(6))
 def test_planted_solutions_are_found(norm, seed):
     case = zoo.planted(seed, norm=norm)
-    result = drlogit.solve(case.X, case.y, tol=1e-9, **case.options)
+    result = stated.solve(case.X, case.y, tol=1e-9, **case.options)
     assert result.status is Status.OPTIMAL
     assert result.objective == pytest.approx(case.objective, abs=2e-9)
     assert result.lam == pytest.approx(case.lam, rel=1e-3)
@@ -46,7 +46,7 @@ def test_planted_solutions_are_found(norm, seed):
 @pytest.mark.parametrize("k", range(0, 1260, 9))
 def test_stress_grid_is_certified(k):
     _, X, y, options = stress.problem(k)
-    result = drlogit.solve(X, y, **options)
+    result = stated.solve(X, y, **options)
     assert result.gap <= 1e-6, (options, result)
 
 
@@ -69,8 +69,8 @@ def test_answer_does_not_depend_on_how_the_samples_are_stored(form, kappa):
     X = np.round(X, 1).astype(np.float32).astype(float)
     X[np.abs(X) < 0.4] = 0.0
     options = {"epsilon": 0.02, "kappa": kappa, "tol": 1e-9}
-    one = drlogit.solve(X, y, **options)
-    other = drlogit.solve(FORMS[form](X), y, **options)
+    one = stated.solve(X, y, **options)
+    other = stated.solve(FORMS[form](X), y, **options)
     np.testing.assert_allclose(other.coef, one.coef, rtol=1e-7)
     assert other.objective == pytest.approx(one.objective, abs=2e-9)
 
@@ -84,7 +84,7 @@ def test_single_precision_gives_the_fit_of_the_same_numbers_in_double(norm, kapp
     X[:, 5] += 300.0
     X = X.astype(np.float32)
     options = {"epsilon": 0.02, "kappa": kappa, "norm": norm, "tol": 1e-8}
-    one, other = drlogit.solve(X.astype(float), y, **options), drlogit.solve(X, y, **options)
+    one, other = stated.solve(X.astype(float), y, **options), stated.solve(X, y, **options)
     assert max(one.gap, other.gap) <= 1e-8
     assert other.objective == pytest.approx(one.objective, abs=1e-8)
     margins = [X.astype(float) @ fit.coef + fit.intercept for fit in (one, other)]
@@ -181,9 +181,9 @@ def test_states_are_not_changed_by_visits_and_survive_a_journey():
 
 @pytest.mark.parametrize("case", zoo.ZOO[::3], ids=repr)
 def test_systems_that_are_not_formed_give_the_same_answer(case, monkeypatch):
-    direct = drlogit.solve(case.X, case.y, **case.options)
+    direct = stated.solve(case.X, case.y, **case.options)
     monkeypatch.setattr(wide, "DENSE_LIMIT", 0)
-    factored = drlogit.solve(case.X, case.y, **case.options)
+    factored = stated.solve(case.X, case.y, **case.options)
     assert factored.gap <= 1e-6
     assert factored.objective == pytest.approx(direct.objective, abs=2e-6)
 
@@ -192,13 +192,13 @@ def test_systems_that_are_not_formed_give_the_same_answer(case, monkeypatch):
 @pytest.mark.parametrize("kappa", [3.0, np.inf])
 def test_fewer_samples_than_features(norm, kappa):
     X, y = zoo.logistic_data(40, 400)
-    result = drlogit.solve(X, y, epsilon=0.05, kappa=kappa, norm=norm)
+    result = stated.solve(X, y, epsilon=0.05, kappa=kappa, norm=norm)
     assert result.gap <= 1e-6
 
 
 def test_running_out_of_iterations_returns_the_best_point():
     X, y = zoo.logistic_data(500, 10)
-    result = drlogit.solve(X, y, epsilon=0.01, kappa=0.25, max_iter=4)
+    result = stated.solve(X, y, epsilon=0.01, kappa=0.25, max_iter=4)
     assert result.status is Status.MAX_ITER
     assert result.n_iter == 4
     assert 1e-6 < result.gap < 0.7
@@ -207,14 +207,14 @@ def test_running_out_of_iterations_returns_the_best_point():
 
 def test_callback_stops_and_sees_certified_gaps():
     X, y = zoo.logistic_data(500, 10)
-    best = drlogit.solve(X, y, epsilon=0.01, kappa=0.25, tol=1e-9).objective
+    best = stated.solve(X, y, epsilon=0.01, kappa=0.25, tol=1e-9).objective
     seen, stop = [], 4
 
     def watch(iterate):
         seen.append((iterate.objective, iterate.dual_objective))
         return len(seen) == stop
 
-    result = drlogit.solve(X, y, epsilon=0.01, kappa=0.25, callback=watch)
+    result = stated.solve(X, y, epsilon=0.01, kappa=0.25, callback=watch)
     assert result.status is Status.STOPPED
     assert len(seen) == len(result.trace) == stop
     assert result.dual_objective <= best + 1e-12
@@ -227,7 +227,7 @@ def test_watching_costs_nothing_unless_somebody_looks():
     X, y = drlogit.datasets.make_synthetic(2000, 20, random_state=0)
 
     def work(callback):
-        return drlogit.solve(X, y, epsilon=0.05, kappa=1.0, callback=callback)
+        return stated.solve(X, y, epsilon=0.05, kappa=1.0, callback=callback)
 
     alone = work(None)
     gaps = []
@@ -249,7 +249,7 @@ def test_watching_costs_nothing_unless_somebody_looks():
 
 def test_separable_data_at_zero_radius_reach_the_infimum():
     X = np.array([[1.0], [2.0], [-1.0], [-3.0]])
-    result = drlogit.solve(X, [1, 1, 0, 0], epsilon=0.0, kappa=1.0)
+    result = stated.solve(X, [1, 1, 0, 0], epsilon=0.0, kappa=1.0)
     assert result.status is Status.OPTIMAL
     assert result.objective <= 1e-6
 
@@ -260,7 +260,7 @@ def test_blocks_without_weight_do_no_harm():
     weights = np.repeat([0.0, 1.0], 200)
     problem = build_problem(X, y, sample_weight=weights, n_jobs=4, **options)
     found = interior_point(problem, tol=1e-7, monitor=Monitor(None, 0))
-    wanted = drlogit.solve(X[200:], y[200:], tol=1e-7, **options)
+    wanted = stated.solve(X[200:], y[200:], tol=1e-7, **options)
     assert found.status is Status.OPTIMAL
     assert problem.objective(found.coefficients) == pytest.approx(wanted.objective, abs=2e-7)
 
@@ -271,8 +271,8 @@ def test_samples_without_weight_change_nothing():
         weights = np.random.default_rng(seed).integers(0, 4, 80)
         options = {"epsilon": 1e-5, "kappa": 0.3, "norm": "l2"}
         there = weights > 0
-        alone = drlogit.solve(X[there], y[there], sample_weight=weights[there], **options)
-        result = drlogit.solve(X, y, sample_weight=np.where(there, weights, light), **options)
+        alone = stated.solve(X[there], y[there], sample_weight=weights[there], **options)
+        result = stated.solve(X, y, sample_weight=np.where(there, weights, light), **options)
         assert alone.gap <= 1e-6
         assert result.gap <= 1e-6
         assert result.objective == pytest.approx(alone.objective, abs=2e-6)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from benchmarks import stated
 
 import drlogit
 import zoo
@@ -30,7 +31,7 @@ def plain(monkeypatch):
     def fit(*arguments, **options):
         with monkeypatch.context() as patch:
             patch.setattr(plan, "many_samples", lambda *_, **__: None)
-            return drlogit.solve(*arguments, **options)
+            return stated.solve(*arguments, **options)
 
     return fit
 
@@ -50,9 +51,9 @@ def same(found, reference):
 @pytest.mark.parametrize("share", [0.01, 0.3, 0.97])
 def test_fits_are_those_of_the_driver_on_all_samples(norm, kappa, share, plain):
     X, y = data()
-    epsilon = share * drlogit.epsilon_max(X, y, kappa=kappa, norm=norm)
+    epsilon = share * stated.epsilon_max(X, y, kappa=kappa, norm=norm)
     options = {"epsilon": epsilon, "kappa": kappa, "norm": norm}
-    found, reference = drlogit.solve(X, y, **options), plain(X, y, **options)
+    found, reference = stated.solve(X, y, **options), plain(X, y, **options)
     same(found, reference)
     assert found.info["sample_grams"] > 0.0
     assert found.info["grams"] < reference.info["grams"]
@@ -75,7 +76,7 @@ def test_all_kinds_of_problems(norm, kind, plain):
         X += 1e3
     else:
         y = np.where(rng.random(y.size) < 0.8, -1, y)
-    same(drlogit.solve(X, y, **options), plain(X, y, **options))
+    same(stated.solve(X, y, **options), plain(X, y, **options))
 
 
 @pytest.mark.parametrize("kappa", [1.0, math.inf])
@@ -83,29 +84,29 @@ def test_sparse_and_single_precision_and_rows_in_blocks(kappa):
     X, y = data(26_000, seed=3)
     X = X.astype(np.float32)
     options = {"epsilon": 0.02, "kappa": kappa}
-    here = drlogit.solve(X.astype(np.float64), y, **options)
+    here = stated.solve(X.astype(np.float64), y, **options)
     assert here.info["sample_grams"] > 0.0
     chunks = pytest.importorskip("dask.array").from_array(X, chunks=(5000, -1))
     for rows in (X, sp.csr_array(X), zoo.wide_indices(X), zoo.mapped(X), chunks):
-        found = drlogit.solve(rows, y, **options)
+        found = stated.solve(rows, y, **options)
         assert found.info["sample_grams"] > 0.0
         assert found.gap <= 1e-6
         np.testing.assert_allclose(found.coef, here.coef, rtol=0.0, atol=1e-6)
         assert found.objective == pytest.approx(here.objective, abs=1e-9)
-        start = drlogit.solve(rows, y, epsilon=0.022, kappa=kappa)
-        near = drlogit.solve(rows, y, **options, start=start)
+        start = stated.solve(rows, y, epsilon=0.022, kappa=kappa)
+        near = stated.solve(rows, y, **options, start=start)
         assert near.gap <= 1e-6
         assert near.info["sample_grams"] == 0.0
-    threads = drlogit.solve(X, y, **options, n_jobs=2)
+    threads = stated.solve(X, y, **options, n_jobs=2)
     np.testing.assert_allclose(threads.coef, here.coef, rtol=0.0, atol=1e-6)
 
 
 def test_too_many_samples_to_gather_are_left_to_the_driver(monkeypatch):
     X, y = data(seed=8)
     options = {"epsilon": 0.03, "kappa": 1.0}
-    first = drlogit.solve(X, y, **options)
+    first = stated.solve(X, y, **options)
     monkeypatch.setattr(large, "most_entries", lambda _: 100.0)
-    found = drlogit.solve(X, y, **options, start=replace(first, dual=None))
+    found = stated.solve(X, y, **options, start=replace(first, dual=None))
     assert found.gap <= 1e-6
     assert "near_grams" not in found.info
 
@@ -114,16 +115,16 @@ def test_a_crowd_at_one_place():
     """Rows that are mostly empty have their margins at one place."""
     X, y = data(6000, seed=9)
     X[np.random.default_rng(0).random(6000) < 0.95] = 0.0
-    found = drlogit.solve(X + 0.0, y, epsilon=0.02, kappa=0.5)
+    found = stated.solve(X + 0.0, y, epsilon=0.02, kappa=0.5)
     assert found.gap <= 1e-6
 
 
 def test_callbacks_hear_of_surveys_and_stop_the_run():
     X, y = data(seed=10)
     heard = []
-    result = drlogit.solve(X, y, epsilon=0.03, kappa=1.0, callback=heard.append)
+    result = stated.solve(X, y, epsilon=0.03, kappa=1.0, callback=heard.append)
     assert result.gap <= heard[-1].gap + 1e-12 <= 1e-6  # of the best λ for the model
-    stopped = drlogit.solve(X, y, epsilon=0.03, kappa=1.0, tol=1e-13, callback=lambda _: True)
+    stopped = stated.solve(X, y, epsilon=0.03, kappa=1.0, tol=1e-13, callback=lambda _: True)
     assert stopped.status is drlogit.Status.STOPPED
 
 
@@ -139,6 +140,6 @@ def test_systems_that_are_not_formed_are_left_to_the_driver(monkeypatch):
 def test_rows_without_entries_have_the_constant_model() -> None:
     """A share of no entries is not asked for."""
     y = np.array([1, -1, 1])
-    result = drlogit.solve(sp.csr_array((3, 2)), y, epsilon=0.1, kappa=1.0)
+    result = stated.solve(sp.csr_array((3, 2)), y, epsilon=0.1, kappa=1.0)
     assert result.gap <= 1e-6
     assert np.all(result.coef == 0.0)

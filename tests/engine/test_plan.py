@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from benchmarks import stated
 
 import drlogit
 import zoo
@@ -34,7 +35,7 @@ def data(N, n, seed, collinear=0.0):
 def test_the_method_follows_from_what_a_matrix_costs(shape, norm, kappa, solver):
     X, y = data(*shape, seed=1)
     ball = {"epsilon": 0.05, "kappa": kappa, "norm": norm}
-    found = drlogit.solve(X, y, **ball)
+    found = stated.solve(X, y, **ball)
     judge = zoo.by_matrices(X, y, tol=1e-8, **ball)
     assert found.solver == solver
     assert found.gap <= 1e-6
@@ -46,7 +47,7 @@ def test_the_method_follows_from_what_a_matrix_costs(shape, norm, kappa, solver)
 def test_where_products_are_slow_the_interior_point_goes_on(norm, monkeypatch):
     monkeypatch.setattr(plan, "_MATRICES", 0.5)
     X, y = data(400, 500, seed=2, collinear=30.0)
-    found = drlogit.solve(X, y, epsilon=0.005, kappa=1.0, norm=norm)
+    found = stated.solve(X, y, epsilon=0.005, kappa=1.0, norm=norm)
     judge = zoo.by_matrices(X, y, epsilon=0.005, kappa=1.0, norm=norm, tol=1e-8)
     assert found.solver == "interior-point"
     assert found.info["products"] > 0
@@ -58,8 +59,8 @@ def test_where_products_are_slow_the_interior_point_goes_on(norm, monkeypatch):
 @pytest.mark.parametrize("shape", [(600, 900), (1500, 4100)])
 def test_products_return_an_earlier_result_that_is_optimal(shape):
     X, y = data(*shape, seed=3)
-    first = drlogit.solve(X, y, epsilon=0.05, kappa=1.0, norm="l2")
-    again = drlogit.solve(X, y, epsilon=0.05, kappa=1.0, norm="l2", start=first)
+    first = stated.solve(X, y, epsilon=0.05, kappa=1.0, norm="l2")
+    again = stated.solve(X, y, epsilon=0.05, kappa=1.0, norm="l2", start=first)
     assert first.solver == "truncated-interior-point"
     assert first.n_iter > 0 == again.n_iter
     assert again.gap <= 1e-6
@@ -70,7 +71,7 @@ def test_repeated_samples_are_merged():
     X, y = data(300, 900, seed=4)
     X, y = np.repeat(X, 4, axis=0), np.repeat(y, 4)
     y[::40] ^= True
-    found = drlogit.solve(X, y, epsilon=0.05, kappa=1.0, norm="l2")
+    found = stated.solve(X, y, epsilon=0.05, kappa=1.0, norm="l2")
     assert found.solver == "truncated-interior-point"
     assert found.flip_share.shape == (1200,)
     assert found.gap <= 1e-6
@@ -80,8 +81,8 @@ def test_repeated_samples_are_merged():
 @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
 def test_paths_of_wide_data_begin_at_a_bound_without_matrices(norm):
     X, y = data(600, 900, seed=5)
-    path = drlogit.regularization_path(X, y, n_epsilons=2, kappa=1.0, norm=norm)
-    exact = drlogit.epsilon_max(X, y, kappa=1.0, norm=norm)
+    path = stated.regularization_path(X, y, n_epsilons=2, kappa=1.0, norm=norm)
+    exact = stated.epsilon_max(X, y, kappa=1.0, norm=norm)
     assert exact * (1.0 - 1e-4) <= path.epsilon_max <= min(2.5 * exact, 0.5)
     assert path.epsilon_max != exact
     assert not path.coefs[0].any()
@@ -91,7 +92,7 @@ def test_paths_of_wide_data_begin_at_a_bound_without_matrices(norm):
 def test_max_iter_limits_the_iterations_of_both_methods(most, monkeypatch):
     monkeypatch.setattr(plan, "_MATRICES", 0.5)
     X, y = data(400, 500, seed=2, collinear=30.0)
-    found = drlogit.solve(X, y, epsilon=0.005, kappa=1.0, norm="l1", max_iter=most)
+    found = stated.solve(X, y, epsilon=0.005, kappa=1.0, norm="l1", max_iter=most)
     assert found.n_iter <= most
     assert found.status is drlogit.Status.MAX_ITER
 
@@ -106,7 +107,7 @@ def test_a_poor_model_of_the_products_is_no_start(seed, monkeypatch):
     X = X * 10.0 ** rng.uniform(-1.0, 1.0, 120) + 30.0 * rng.standard_normal(120)
     costs, kappa = np.ones(120), {False: 60.0, True: math.inf}
     costs[:3] = math.inf
-    found = drlogit.solve(X, y, epsilon=20.0, kappa=kappa, norm="l1", feature_costs=costs)
+    found = stated.solve(X, y, epsilon=20.0, kappa=kappa, norm="l1", feature_costs=costs)
     assert found.solver == "interior-point"
     assert found.gap <= 1e-6
 
@@ -121,7 +122,7 @@ def test_a_limit_keeps_what_the_products_reached(monkeypatch):
         trace.append(iterate)
         return len(trace) > 1 and iterate.n_iter < trace[-2].n_iter  # numbers begin anew
 
-    found = drlogit.solve(X, y, epsilon=0.005, kappa=1.0, norm="l1", callback=stop)
+    found = stated.solve(X, y, epsilon=0.005, kappa=1.0, norm="l1", callback=stop)
     assert found.solver == "interior-point"
     assert found.status is drlogit.Status.STOPPED
     assert found.gap <= min(iterate.gap for iterate in trace) + 1e-9

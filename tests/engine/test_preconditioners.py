@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from benchmarks import stated
 
-import drlogit
 from drlogit.engine import truncated as method
 from drlogit.engine._classes import single_product
 from drlogit.engine.preconditioners import Blocks, Diagonal
 from drlogit.engine.truncated_samples import WideSamples, class_matrices
-from drlogit.fitting.solving import build_class_problem
+from drlogit.fitting.classes import build_class_problem
 from drlogit.rows.blocks import Block
 
 from .test_truncated import truncated
@@ -137,8 +137,8 @@ def test_columns_beyond_single_precision_are_solved():
     for ends in (25.0, 39.0):
         units = 10.0 ** np.linspace(-25.0, ends, X.shape[1])
         options = {"epsilon": 0.05, "kappa": 1.0, "norm": "l2", "n_jobs": 1}
-        plain = drlogit.solve(X, y, **options)
-        found = drlogit.solve(X * units, y, feature_costs=1.0 / units, **options)
+        plain = stated.solve(X, y, **options)
+        found = stated.solve(X * units, y, feature_costs=1.0 / units, **options)
         assert found.gap <= 1e-6
         assert found.objective == pytest.approx(plain.objective, abs=2e-6)
 

@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from benchmarks import judge
+from benchmarks import judge, stated
 
-import drlogit
 import zoo
 from drlogit.engine import row_space
-from drlogit.fitting.solving import build_class_problem, build_problem
+from drlogit.fitting.classes import build_class_problem
+from drlogit.problem.problem import build_problem
 
 from .test_truncated import wide_problem
 
@@ -34,7 +34,7 @@ def agree(found, judge):
 @pytest.mark.parametrize("seed", range(12))
 def test_optimum_is_that_of_all_columns(seed, products, monkeypatch):
     X, y, options = wide_problem(seed, "l2", columns=(320, 500))
-    found = (drlogit.solve if products else zoo.by_matrices)(X, y, tol=1e-7, **options)
+    found = (stated.solve if products else zoo.by_matrices)(X, y, tol=1e-7, **options)
     assert found.gap <= 1e-7
     agree(found, in_columns(monkeypatch, X, y, options, tol=1e-7))
 
@@ -42,7 +42,7 @@ def test_optimum_is_that_of_all_columns(seed, products, monkeypatch):
 @pytest.mark.parametrize("seed", range(6))
 def test_optimum_of_several_classes(seed, monkeypatch):
     X, y, options = wide_problem(50 + seed, "l2", n_classes=3 + seed % 3, columns=(320, 400))
-    found = drlogit.solve(X, y, tol=1e-7, **options)
+    found = stated.solve(X, y, tol=1e-7, **options)
     assert found.gap <= 1e-7
     agree(found, in_columns(monkeypatch, X, y, options, tol=1e-6))
 
@@ -52,7 +52,7 @@ def test_optimum_is_that_of_a_conic_solver(seed):
     pytest.importorskip("cvxpy")
     X, y, options = wide_problem(seed, "l2", columns=(320, 330))
     options["kappa"] = 5.0 * options["epsilon"]
-    found = drlogit.solve(X, y, tol=1e-8, **options)
+    found = stated.solve(X, y, tol=1e-8, **options)
     conic = judge.conic_solution(X, y, **options)
     value, _ = judge.robust_objective_and_gap(X, y, conic.coef, conic.intercept, **options)
     assert found.gap <= 1e-8
@@ -95,7 +95,7 @@ def test_awkward_rows(kind, fit_intercept, monkeypatch):
     options = {"epsilon": 0.05, "kappa": 0.7, "norm": "l2", "fit_intercept": fit_intercept}
     # The entries of the N×N matrix are 1e10 there, those of the other columns 400.
     tol = 1e-7 if kind == "column of dates" else 1e-8
-    found = drlogit.solve(X, y, tol=tol, **options)
+    found = stated.solve(X, y, tol=tol, **options)
     assert found.gap <= tol
     agree(found, in_columns(monkeypatch, X, y, options))
     known = {"repeated rows": (14, 13), "zero rows": (16, 16), "low rank": (3, 3),
@@ -110,7 +110,7 @@ def test_a_cost_matrix_turns_the_features_first(monkeypatch):
     rng = np.random.default_rng(0)
     root = rng.standard_normal((X.shape[1], X.shape[1])) / 30.0
     options["feature_costs"] = np.eye(X.shape[1]) + root @ root.T
-    found = drlogit.solve(X, y, tol=1e-7, **options)
+    found = stated.solve(X, y, tol=1e-7, **options)
     assert found.gap <= 1e-7
     agree(found, in_columns(monkeypatch, X, y, options))
 
@@ -145,9 +145,9 @@ def test_models_there_and_back(n_classes):
 def test_an_earlier_model_starts_the_fit(n_classes):
     X, y, options = wide_problem(31, "l2", n_classes=n_classes, columns=(320, 400))
     options |= {"epsilon": 0.05, "kappa": 1.0}
-    cold = drlogit.solve(X, y, **options)
-    again = drlogit.solve(X, y, start=cold, **options)
-    near = drlogit.solve(X, y, start=cold, **(options | {"epsilon": 0.049}))
+    cold = stated.solve(X, y, **options)
+    again = stated.solve(X, y, start=cold, **options)
+    near = stated.solve(X, y, start=cold, **(options | {"epsilon": 0.049}))
     assert again.n_iter < cold.n_iter
     assert near.n_iter < cold.n_iter
     assert max(again.gap, near.gap) <= 1e-6
@@ -158,12 +158,12 @@ def test_blocks_and_dask_change_nothing(n_classes):
     X, y, options = wide_problem(41, "l2", n_classes=n_classes, columns=(320, 400))
     X = X.toarray() if sp.issparse(X) else X
     options |= {"kappa": 5.0 * options["epsilon"], "sample_weight": None, "tol": 1e-8}
-    one, two = (drlogit.solve(X, y, n_jobs=n, **options) for n in (1, 2))
+    one, two = (stated.solve(X, y, n_jobs=n, **options) for n in (1, 2))
     assert two.objective == pytest.approx(one.objective, abs=1e-8)
     assert max(one.gap, two.gap) <= 1e-8
     if n_classes == 2:
         dask = pytest.importorskip("dask.array")
-        cut = drlogit.solve(dask.from_array(X, chunks=(17, -1)), y, **options)
+        cut = stated.solve(dask.from_array(X, chunks=(17, -1)), y, **options)
         assert cut.info["row_space"] == one.info["row_space"]
         assert cut.objective == pytest.approx(one.objective, abs=1e-8)
         assert cut.gap <= 1e-8
@@ -173,7 +173,7 @@ def test_several_classes_with_dask():
     dask = pytest.importorskip("dask.array")
     X, y, _ = wide_problem(41, "l2", n_classes=3, columns=(320, 400))
     X = X.toarray() if sp.issparse(X) else X
-    model = drlogit.DRLogisticRegression(epsilon=0.05, kappa=1.0, norm="l2", tol=1e-6)
+    model = stated.classifier(epsilon=0.05, kappa=1.0, norm="l2", tol=1e-6)
     model.fit(dask.from_array(X, chunks=(17, -1)), y)
     assert model.result_.info["row_space"] > 0
     assert model.result_.gap <= 1e-6
@@ -183,7 +183,7 @@ def test_labels_that_flip_in_one_class_only():
     """Kinks are too stiff for a factor; the truncated method takes over in the row space."""
     X, y, _ = wide_problem(15, "l2", columns=(320, 500))
     options = {"epsilon": 0.02, "kappa": {0: 0.1, 1: math.inf}, "norm": "l2"}
-    found = drlogit.solve(X, y, tol=1e-8, **options)
+    found = stated.solve(X, y, tol=1e-8, **options)
     assert found.gap <= 1e-8
     assert found.solver == "truncated-interior-point"
     assert found.info["row_space"] > 0
@@ -193,16 +193,16 @@ def test_labels_that_flip_in_one_class_only():
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_critical_radius_is_that_of_all_columns(n_classes, kappa, monkeypatch):
     X, y, _ = wide_problem(61, "l2", n_classes=n_classes, columns=(320, 340))
-    found = drlogit.epsilon_max(X, y, kappa=kappa, norm="l2")
+    found = stated.epsilon_max(X, y, kappa=kappa, norm="l2")
     monkeypatch.setattr("drlogit.fitting.critical_radius.has_fewer_columns", lambda _: False)
-    assert found == pytest.approx(drlogit.epsilon_max(X, y, kappa=kappa, norm="l2"), rel=1e-4)
+    assert found == pytest.approx(stated.epsilon_max(X, y, kappa=kappa, norm="l2"), rel=1e-4)
 
 
 def test_a_path_forms_the_matrix_once(monkeypatch):
     X, y, _ = wide_problem(71, "l2", columns=(320, 400))
     formed, own = [], row_space.dpstrf
     monkeypatch.setattr(row_space, "dpstrf", lambda *a, **k: formed.append(1) or own(*a, **k))
-    path = drlogit.regularization_path(X, y, kappa=1.0, norm="l2", n_epsilons=4)
+    path = stated.regularization_path(X, y, kappa=1.0, norm="l2", n_epsilons=4)
     assert max(path.gaps) <= 1e-6
     assert len(formed) == 1
 
@@ -210,7 +210,7 @@ def test_a_path_forms_the_matrix_once(monkeypatch):
 def test_data_with_many_rows_keep_their_columns():
     rng = np.random.default_rng(0)
     X, y = sp.csr_array(np.where(rng.random((900, 5000)) < 0.004, 1.0, 0.0)), np.tile([0, 1], 450)
-    found = drlogit.solve(X, y, epsilon=0.05, kappa=1.0, norm="l2", tol=1e-3)
+    found = stated.solve(X, y, epsilon=0.05, kappa=1.0, norm="l2", tol=1e-3)
     assert found.solver == "truncated-interior-point"
     assert "row_space" not in found.info
 
@@ -224,8 +224,8 @@ def test_plain_logistic_regression_of_dependent_rows(n_classes, norm, monkeypatc
     X = basis @ rng.standard_normal((4, 500))
     costs = np.where(np.arange(500) < 9, np.inf, 2.0)
     options = {"epsilon": 0.0, "kappa": 1.0, "norm": norm}
-    found = drlogit.solve(X, y, feature_costs=costs, **options)
-    judge = drlogit.solve(basis, y, tol=1e-9, **options)
+    found = stated.solve(X, y, feature_costs=costs, **options)
+    judge = stated.solve(basis, y, tol=1e-9, **options)
     assert found.info["row_space"] == 4
     assert found.gap <= 1e-6
     assert found.objective == pytest.approx(judge.objective, abs=1e-6)
@@ -233,6 +233,6 @@ def test_plain_logistic_regression_of_dependent_rows(n_classes, norm, monkeypatc
 
 def test_plain_logistic_regression_of_independent_rows_separates_them():
     X, y, _ = wide_problem(81, "l2", columns=(4200, 4300))
-    found = drlogit.solve(X, y, epsilon=0.0, kappa=1.0)
+    found = stated.solve(X, y, epsilon=0.0, kappa=1.0)
     assert found.gap <= 1e-6
     assert found.objective <= 1e-6

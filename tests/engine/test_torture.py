@@ -141,16 +141,16 @@ def test_starts_of_similar_problems(seed):
 def test_broken_rules_are_noticed(monkeypatch):
     right = drlogit.solve
 
-    def careless(X, y, **options):
+    def careless(X, y, ball, **options):
         if isinstance(X, np.ndarray):
             X[0, 0] += 1.0
-        return right(X, y, **options)
+        return right(X, y, ball, **options)
 
-    def sloppy(X, y, **options):
-        return replace(right(X, y, **options), gap=1.0)
+    def sloppy(X, y, ball, **options):
+        return replace(right(X, y, ball, **options), gap=1.0)
 
-    def broken(X, y, **options):
-        return replace(right(X, y, **options), lam=np.nan)
+    def broken(X, y, ball, **options):
+        return replace(right(X, y, ball, **options), lam=np.nan)
 
     for wrong, complaint in ((careless, "changed"), (sloppy, "say"), (broken, "not finite")):
         monkeypatch.setattr(drlogit, "solve", wrong)

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from benchmarks import stated
 
 import drlogit
 import zoo
@@ -12,7 +13,8 @@ from drlogit.engine import row_space, working_set
 from drlogit.engine.plan import Attempt
 from drlogit.engine.truncated import truncated_interior_point
 from drlogit.fitting import solving
-from drlogit.fitting.solving import build_class_problem, build_problem
+from drlogit.fitting.classes import build_class_problem
+from drlogit.problem.problem import build_problem
 from drlogit.problem.stopping import Stop
 
 NORMS = ("l1", "l2")
@@ -93,7 +95,7 @@ def test_rounding_in_what_all_classes_share_does_no_harm(seed):
 def test_working_sets_agree_with_the_engine(seed):
     """ℓ∞ transport: the columns are few, and those left out are in the bound."""
     X, y, options = wide_problem(200 + seed, "linf", columns=(400, 600))
-    found = drlogit.solve(X, y, **options)
+    found = stated.solve(X, y, **options)
     judge = zoo.by_matrices(X, y, tol=1e-8, **options)
     assert found.solver == "working-sets"
     assert found.dual_objective <= judge.objective + 1e-10
@@ -106,7 +108,7 @@ def test_a_column_left_out_lowers_the_bound(monkeypatch):
     monkeypatch.setattr(working_set, "_FIRST", 3)
     monkeypatch.setattr(working_set, "_MOST_SETS", 1)
     X, y, options = wide_problem(3, "linf", columns=(400, 600))
-    found = drlogit.solve(X, y, **options)
+    found = stated.solve(X, y, **options)
     judge = zoo.by_matrices(X, y, tol=1e-8, **options)
     assert found.status is not drlogit.Status.OPTIMAL
     assert found.dual_objective <= judge.objective <= found.objective
@@ -127,9 +129,9 @@ def test_blocks_change_nothing(norm, monkeypatch):
     X, y, options = wide_problem(11, norm, columns=(400, 600))
     X = X.toarray() if sp.issparse(X) else X
     options |= {"sample_weight": None, "kappa": 5.0 * options["epsilon"]}
-    one = drlogit.solve(X, y, n_jobs=1, **options)
+    one = stated.solve(X, y, n_jobs=1, **options)
     dask = pytest.importorskip("dask.array")
-    cut = drlogit.solve(dask.from_array(X, chunks=(17, -1)), y, **options)
+    cut = stated.solve(dask.from_array(X, chunks=(17, -1)), y, **options)
     assert one.solver == cut.solver != "interior-point"
     assert cut.gap <= 1e-6
     assert cut.objective == pytest.approx(one.objective, abs=1e-6)
@@ -143,8 +145,8 @@ def test_two_blocks_of_wide_rows_agree_with_one(norm, products):
     score = X @ rng.standard_normal(900)
     y = np.sort(np.where(score > np.median(score), 1, -1))
     X = X[np.argsort(score)]  # sorted by label
-    one = drlogit.solve(X, y, epsilon=0.01, kappa=1.0, norm=norm)
-    solve = drlogit.solve if products else zoo.by_matrices
+    one = stated.solve(X, y, epsilon=0.01, kappa=1.0, norm=norm)
+    solve = stated.solve if products else zoo.by_matrices
     two = solve(X, y, epsilon=0.01, kappa=1.0, norm=norm, n_jobs=2)
     assert two.solver == (one.solver if products else "interior-point")
     assert two.gap <= 1e-6
@@ -157,8 +159,8 @@ def test_a_mapped_file_gives_the_same_fit(norm, tmp_path):
     X, y, options = wide_problem(11, norm, columns=(400, 600))
     X = X.toarray() if sp.issparse(X) else X
     np.save(tmp_path / "X.npy", X)
-    memory = drlogit.solve(X, y, n_jobs=1, **options)
-    mapped = drlogit.solve(np.load(tmp_path / "X.npy", mmap_mode="r"), y, n_jobs=1, **options)
+    memory = stated.solve(X, y, n_jobs=1, **options)
+    mapped = stated.solve(np.load(tmp_path / "X.npy", mmap_mode="r"), y, n_jobs=1, **options)
     assert mapped.solver == memory.solver
     assert mapped.gap <= 1e-6
     assert mapped.objective == pytest.approx(memory.objective, abs=1e-12)

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from benchmarks import stated
 
-import drlogit
 import zoo
 from drlogit.engine import row_space, wide
 from drlogit.engine.pair import LossSamples, PairSamples, Scaling
@@ -127,7 +127,7 @@ def test_a_free_column_may_be_empty_or_twice_there(monkeypatch):
     X[:, 0], X[:, 2] = 0.0, X[:, 1]
     costs = np.ones(X.shape[1])
     costs[:3] = math.inf
-    result = drlogit.solve(X, y, epsilon=0.05, kappa=1.0, feature_costs=costs)
+    result = stated.solve(X, y, epsilon=0.05, kappa=1.0, feature_costs=costs)
     assert result.gap <= 1e-6
 
 
@@ -139,7 +139,7 @@ def test_few_samples_in_several_blocks_are_joined(flips, monkeypatch):
     one, two = (zoo.by_matrices(X, y, n_jobs=n, **options) for n in (1, 2))
     assert two.gap <= 1e-6
     assert two.objective == pytest.approx(one.objective, abs=1e-6)
-    assert drlogit.epsilon_max(X, y, kappa=flips) > 0.0
+    assert stated.epsilon_max(X, y, kappa=flips) > 0.0
 
 
 def test_matrices_beyond_the_limits_are_refused(monkeypatch):
@@ -157,4 +157,4 @@ def test_large_matrices_without_a_radius_are_refused_too(shape, monkeypatch):
         monkeypatch.setattr(module, "MATRIX_LIMIT", 10)
     X = np.random.default_rng(0).standard_normal(shape)
     with pytest.raises(ValueError, match="forms a matrix of the smaller number"):
-        drlogit.solve(X, np.arange(shape[0]) % 2, epsilon=0.0, kappa=1.0)
+        stated.solve(X, np.arange(shape[0]) % 2, epsilon=0.0, kappa=1.0)

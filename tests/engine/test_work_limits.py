@@ -11,9 +11,9 @@ import math
 
 import numpy as np
 import pytest
+from benchmarks import stated
 
 import domain_zoo
-import drlogit
 import zoo
 
 pytestmark = pytest.mark.slow
@@ -26,9 +26,9 @@ def test_crowded_kinks_take_no_more_than_a_few_gram_matrices():
     rng = np.random.default_rng(6)
     X = rng.standard_normal((12_000, 20))
     y = np.where(rng.random(12_000) < 1.0 / (1.0 + np.exp(-X[:, :3].sum(axis=1))), 1, -1)
-    limit = drlogit.epsilon_max(X, y, kappa=1.0)
+    limit = stated.epsilon_max(X, y, kappa=1.0)
     for share in (0.9, 0.95, 0.99, 0.999):
-        result = drlogit.solve(X, y, epsilon=share * limit, kappa=1.0)
+        result = stated.solve(X, y, epsilon=share * limit, kappa=1.0)
         assert result.gap <= 1e-6
         assert result.info["grams"] <= 6.0
 
@@ -40,7 +40,7 @@ def test_some_of_many_rows_of_several_classes_precondition_all_of_them(norm, kap
     X = rng.standard_t(4, size=(3000, 50))
     scores = X[:, :5] + 0.2 * rng.normal(size=(3000, 5))
     y = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
-    assert drlogit.solve(X, y, epsilon=0.02, kappa=kappa, norm=norm, max_iter=20).converged
+    assert stated.solve(X, y, epsilon=0.02, kappa=kappa, norm=norm, max_iter=20).converged
 
 
 def test_a_few_far_rows_do_not_mislead_the_others():
@@ -50,7 +50,7 @@ def test_a_few_far_rows_do_not_mislead_the_others():
     X /= X.std(axis=0)
     scores = np.clip(3.0 * X[:, :7], -6.0, 6.0)
     y = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
-    assert drlogit.solve(X, y, epsilon=0.05, kappa=1.0, max_iter=25).converged
+    assert stated.solve(X, y, epsilon=0.05, kappa=1.0, max_iter=25).converged
 
 
 def test_a_level_of_one_class_is_proven_at_once():
@@ -66,7 +66,7 @@ def test_a_level_of_one_class_is_proven_at_once():
     groups = [list(range(a, b)) for a, b in itertools.pairwise(ends)]
     for epsilon, kappa in ((0.03, 3.0), (0.1, math.inf), (0.01, 1.0)):
         ball = {"epsilon": epsilon, "kappa": kappa, "categories": groups}
-        assert drlogit.solve(X, y, max_iter=30, **ball).converged
+        assert stated.solve(X, y, max_iter=30, **ball).converged
 
 
 # --- from a start ---------------------------------------------------------------------------
@@ -76,9 +76,9 @@ def test_a_level_of_one_class_is_proven_at_once():
 @pytest.mark.parametrize("kappa", [1.0, math.inf])
 def test_a_neighbour_takes_about_one_gram_matrix(norm, kappa):
     X, y = zoo.logistic_data(5500, 12)
-    first = drlogit.solve(X, y, epsilon=0.033, kappa=kappa, norm=norm)
-    cold = drlogit.solve(X, y, epsilon=0.03, kappa=kappa, norm=norm)
-    warm = drlogit.solve(X, y, epsilon=0.03, kappa=kappa, norm=norm, start=first)
+    first = stated.solve(X, y, epsilon=0.033, kappa=kappa, norm=norm)
+    cold = stated.solve(X, y, epsilon=0.03, kappa=kappa, norm=norm)
+    warm = stated.solve(X, y, epsilon=0.03, kappa=kappa, norm=norm, start=first)
     assert warm.gap <= 1e-6
     assert warm.info["grams"] <= 2.5
     assert abs(warm.objective - cold.objective) <= 1e-6
@@ -88,12 +88,12 @@ def test_a_neighbour_takes_about_one_gram_matrix(norm, kappa):
 @pytest.mark.parametrize("size", [(2500, 25), (9000, 15)])
 def test_a_path_of_public_starts_takes_less_work(size, kappa):
     X, y = zoo.logistic_data(*size, seed=6)
-    radii = drlogit.epsilon_max(X, y, kappa=kappa) * np.geomspace(1.0, 1e-3, 30)
+    radii = stated.epsilon_max(X, y, kappa=kappa) * np.geomspace(1.0, 1e-3, 30)
     warm, cold, last = 0.0, 0.0, None
     for epsilon in radii:
-        last = drlogit.solve(X, y, epsilon=epsilon, kappa=kappa, start=last)
+        last = stated.solve(X, y, epsilon=epsilon, kappa=kappa, start=last)
         warm += last.info["grams"]
-        cold += drlogit.solve(X, y, epsilon=epsilon, kappa=kappa).info["grams"]
+        cold += stated.solve(X, y, epsilon=epsilon, kappa=kappa).info["grams"]
         assert last.gap <= 1e-6
     assert warm <= 0.4 * cold
 
@@ -101,14 +101,14 @@ def test_a_path_of_public_starts_takes_less_work(size, kappa):
 @pytest.mark.parametrize("kappa", [1.0, math.inf])
 def test_a_path_takes_fewer_iterations_from_its_neighbours(cancer, kappa):
     options = {"n_epsilons": 20, "kappa": kappa}
-    warm = drlogit.regularization_path(*cancer, **options)
-    cold = drlogit.regularization_path(*cancer, **options, warm_start=False)
+    warm = stated.regularization_path(*cancer, **options)
+    cold = stated.regularization_path(*cancer, **options, warm_start=False)
     assert warm.n_iters.sum() < cold.n_iters.sum()
     assert np.allclose(warm.objectives, cold.objectives, rtol=0.0, atol=2e-6)
 
 
 def test_neighbours_with_domains_take_fewer_iterations():
     cases = [domain_zoo.generated(seed) | {"epsilon": 0.04} for seed in range(4)]
-    starts = [drlogit.solve(**case | {"epsilon": 0.05}) for case in cases]
-    warm = sum(drlogit.solve(**c, start=s).n_iter for c, s in zip(cases, starts, strict=True))
-    assert warm < 0.9 * sum(drlogit.solve(**case).n_iter for case in cases)
+    starts = [stated.solve(**case | {"epsilon": 0.05}) for case in cases]
+    warm = sum(stated.solve(**c, start=s).n_iter for c, s in zip(cases, starts, strict=True))
+    assert warm < 0.9 * sum(stated.solve(**case).n_iter for case in cases)

@@ -6,14 +6,14 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from benchmarks import stated
 
-import drlogit
 import zoo
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((40, 3))
 Y = np.where(X[:, 0] + RNG.standard_normal(40) > 0.0, 1, -1)
-MODEL = drlogit.DRLogisticRegression(epsilon=0.1).fit(X, Y)
+MODEL = stated.classifier(epsilon=0.1).fit(X, Y)
 
 
 def masked(values, where=(5,)):
@@ -32,13 +32,13 @@ def one_line(function, *arguments, **options):
 # --- masks ----------------------------------------------------------------------------------
 
 USES = {
-    "solve": lambda X, y, w: drlogit.solve(X, y, epsilon=0.1, kappa=1.0, sample_weight=w),
-    "fit": lambda X, y, w: drlogit.DRLogisticRegression().fit(X, y, w),
-    "search": lambda X, y, w: drlogit.DRLogisticRegressionCV(cv=2).fit(X, y, w),
+    "solve": lambda X, y, w: stated.solve(X, y, epsilon=0.1, kappa=1.0, sample_weight=w),
+    "fit": lambda X, y, w: stated.classifier().fit(X, y, w),
+    "search": lambda X, y, w: stated.search(cv=2).fit(X, y, w),
     "worst case": lambda X, y, w: zoo.worst_loss(
         MODEL, X, y, epsilon=0.1, kappa=1.0, sample_weight=w
     ),
-    "epsilon_max": lambda X, y, w: drlogit.epsilon_max(X, y, kappa=1.0, sample_weight=w),
+    "epsilon_max": lambda X, y, w: stated.epsilon_max(X, y, kappa=1.0, sample_weight=w),
 }
 
 
@@ -69,11 +69,11 @@ TEXTS = {
 @pytest.mark.parametrize("kind", TEXTS)
 def test_text_is_not_read_as_numbers(kind):
     width = 2 if kind == "polars" else 3
-    model = drlogit.DRLogisticRegression().fit(X[:, :width], Y)
+    model = stated.classifier().fit(X[:, :width], Y)
     text = TEXTS[kind]
     for message in (
-        one_line(drlogit.solve, text, Y, epsilon=0.1, kappa=1.0),
-        one_line(drlogit.DRLogisticRegression(categorical_features=None).fit, text, Y),
+        one_line(stated.solve, text, Y, epsilon=0.1, kappa=1.0),
+        one_line(stated.classifier(categorical_features=None).fit, text, Y),
         one_line(model.predict, text),
         one_line(zoo.worst_loss, model, text, Y, epsilon=0.1, kappa=1.0),
     ):
@@ -82,7 +82,7 @@ def test_text_is_not_read_as_numbers(kind):
 
 
 def test_numbers_as_objects_and_categories_are_numbers():
-    expected = drlogit.solve(X, Y, epsilon=0.1, kappa=1.0).objective
+    expected = stated.solve(X, Y, epsilon=0.1, kappa=1.0).objective
     frame = pd.DataFrame(X).astype({0: object, 1: "category"})
     for same in (X.astype(object), frame, X.tolist()):
-        assert drlogit.solve(same, Y, epsilon=0.1, kappa=1.0).objective == pytest.approx(expected)
+        assert stated.solve(same, Y, epsilon=0.1, kappa=1.0).objective == pytest.approx(expected)

@@ -6,9 +6,10 @@ import warnings
 
 import numpy as np
 import pytest
+from benchmarks import stated
 from sklearn.metrics import log_loss, recall_score
 
-from drlogit import DRLogisticRegression, DRLogisticRegressionCV, audit
+from drlogit import audit
 from drlogit.estimators.class_recall import ClassRecall
 
 NEVER = "class 'sick' is almost never predicted: 6.00% of the samples have it"
@@ -26,7 +27,7 @@ def rare(n=1000, share=0.06, shift=1.0, seed=3):
 def test_fit_warns_of_a_class_that_vanishes_and_says_what_epsilon_and_kappa_do_to_it():
     X, y = rare()
     with pytest.warns(UserWarning, match=NEVER) as said:
-        model = DRLogisticRegression(0.1, 5.0).fit(X, y)
+        model = stated.classifier(0.1, 5.0).fit(X, y)
     (text,) = (str(each.message) for each in said)
     assert "The radius epsilon = 0.1 shrinks the coefficients" in text
     assert "epsilon/kappa allows 2.00% of all labels to be wrong, which is 33% of the size" in text
@@ -41,11 +42,11 @@ def test_fit_warns_of_a_class_that_vanishes_and_says_what_epsilon_and_kappa_do_t
 def test_balanced_weights_and_a_smaller_radius_bring_it_back_without_a_word():
     X, y = rare(shift=2.0)
     with pytest.warns(UserWarning, match=NEVER):
-        DRLogisticRegression(0.5, 20.0).fit(X, y)
+        stated.classifier(0.5, 20.0).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        balanced = DRLogisticRegression(0.5, 20.0, class_weight="balanced").fit(X, y)
-        small = DRLogisticRegression(0.01, 20.0).fit(X, y)
+        balanced = stated.classifier(0.5, 20.0, class_weight="balanced").fit(X, y)
+        small = stated.classifier(0.01, 20.0).fit(X, y)
     for model in (balanced, small):
         assert recall_score(y, model.predict(X), pos_label="sick") > 0.5
 
@@ -53,7 +54,7 @@ def test_balanced_weights_and_a_smaller_radius_bring_it_back_without_a_word():
 def test_a_search_warns_of_its_last_fit_once():
     X, y = rare()
     with pytest.warns(UserWarning, match=NEVER) as said:
-        DRLogisticRegressionCV([0.1], [5.0], cv=3).fit(X, y)
+        stated.search([0.1], [5.0], cv=3).fit(X, y)
     assert len([each for each in said if "almost never" in str(each.message)]) == 1
 
 
@@ -64,7 +65,7 @@ def test_a_class_among_several_is_named():
     X[y == "b", 0] += 3.0
     X[y == "rare", 1] += 1.0
     with pytest.warns(UserWarning, match="class 'rare' is almost never predicted"):
-        DRLogisticRegression(0.05, 1.0).fit(X, y)
+        stated.classifier(0.05, 1.0).fit(X, y)
 
 
 def test_recalls_and_the_constant_model_are_those_of_scikit_learn():
@@ -92,7 +93,7 @@ def test_a_class_without_samples_has_no_recall_and_is_not_missed():
 @pytest.mark.filterwarnings("ignore:class 'sick' is almost never:UserWarning")
 def test_an_audit_says_how_much_of_each_class_is_found():
     X, y = rare()
-    report = audit(DRLogisticRegression(0.1, 5.0).fit(X, y), X, y)
+    report = audit(stated.classifier(0.1, 5.0).fit(X, y), X, y)
     assert "recall by class       fine 100.0%, sick 0.0%" in str(report)
     assert "constant model        log-loss 0.2270, accuracy 94.0% (always fine)" in str(report)
     assert "class 'sick' is almost never predicted" in str(report)

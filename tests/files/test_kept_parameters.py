@@ -7,15 +7,10 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from benchmarks import stated
 from sklearn.base import clone
 
-from drlogit import (
-    DRLogisticRegression,
-    DRLogisticRegressionCV,
-    load_model,
-    save_model,
-    tolerances,
-)
+from drlogit import Ball, DRLogisticRegression, load_model, save_model
 from drlogit.files.model_file import _digest
 
 pytestmark = pytest.mark.filterwarnings(
@@ -27,33 +22,30 @@ RNG = np.random.default_rng(4)
 FRAME = pd.DataFrame(
     {
         "age": RNG.normal(50.0, 10.0, N),
-        "income": [f"{v:.2f}".replace(".", ",") for v in RNG.normal(3.0, 1.0, N)],
+        "income": RNG.normal(3.0, 1.0, N).round(2),
         "job": RNG.choice(["clerk", "cook"], N),
         "rooms": RNG.integers(1, 4, N),
     }
 )
 Y = np.where(FRAME.age + 8.0 * (FRAME.job == "cook") + RNG.normal(0.0, 8.0, N) > 50.0, 1, 0)
-GIVEN = {"numbers": ["income"], "missing": "median"}
+GIVEN = {"missing": "median"}
 
 PARAMETERS = {
-    "tolerances": tolerances(labels=0.02, columns={"age": 2.0, "rooms": "0.2 std"}).parameters,
-    "tolerances by label": tolerances(labels={0: 0.05, 1: 0.0}).parameters,
-    "costs by name": {"feature_costs": {"age": np.inf, "rooms": (2.0, "std")}},
-    "costs by column": {"feature_costs": np.array([1.0, 2.0, 3.0, 4.0])},
-    "categories by position": {"categorical_features": [2, 3], "feature_costs": "std"},
-    "bounds": {"bounds": {"age": (0, np.inf)}, "feature_costs": "std"},
-    "bounds of the data": {"bounds": "data", "feature_costs": "std"},
-    "weights of classes": {"class_weight": {0: 1.0, 1: 3.0}, "feature_costs": "std"},
-    "balanced": {"class_weight": "balanced", "feature_costs": "std"},
-    "kappa by label": {"kappa": {0: 2.0, 1: np.inf}, "feature_costs": "std"},
-    "noise": {"label_noise": {1: 0.1}, "feature_costs": "std", "max_iter": 90},
+    "tolerances": {"ball": Ball.tolerating(labels=0.02, columns={"age": 2.0, "rooms": 0.2})},
+    "tolerances by label": {"ball": Ball.tolerating(labels={0: 0.05, 1: 0.0}), "epsilon": 2.0},
+    "costs by name": {"ball": Ball(0.03, feature_costs={"age": np.inf, "rooms": 2.0})},
+    "costs by column": {"ball": Ball(0.03, feature_costs=np.array([1.0, 2.0, 3.0, 4.0]))},
+    "categories by position": {"categorical_features": [2, 3]},
+    "bounds": {"ball": Ball(0.03, norm="l1", bounds={"age": (0, np.inf)})},
+    "weights of classes": {"class_weight": {0: 1.0, 1: 3.0}},
+    "balanced": {"class_weight": "balanced", "norm": "linf", "max_iter": 90},
+    "kappa by label": {"kappa": {0: 2.0, 1: np.inf}},
 }
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_a_refit_is_the_fit(name, tmp_path):
-    options = {"epsilon": 0.03, "norm": "l2", **GIVEN, **PARAMETERS[name]}
-    model = DRLogisticRegression(**options).fit(FRAME, Y)
+    model = DRLogisticRegression(**GIVEN, **PARAMETERS[name]).fit(FRAME, Y)
     save_model(model, tmp_path / "m.json")
     loaded = load_model(tmp_path / "m.json")
     np.testing.assert_equal(loaded.get_params(), model.get_params())
@@ -67,21 +59,19 @@ def test_a_refit_is_the_fit(name, tmp_path):
 
 
 def test_a_search_keeps_what_it_chose_and_what_it_was_given(tmp_path):
-    search = DRLogisticRegressionCV(
-        2, 2, cv=3, class_weight="balanced", feature_costs="std", **GIVEN
-    )
+    search = stated.search(2, 2, cv=3, class_weight="balanced", feature_costs="std", **GIVEN)
     search.fit(FRAME, Y)
     save_model(search, tmp_path / "m.json")
     loaded = load_model(tmp_path / "m.json")
-    assert (loaded.epsilon, loaded.kappa) == (search.epsilon_, search.kappa_)
-    assert (loaded.class_weight, loaded.numbers) == ("balanced", ["income"])
+    assert loaded.ball_ == search.ball_
+    assert loaded.class_weight == "balanced"
     np.testing.assert_array_equal(clone(loaded).fit(FRAME, Y).coef_, search.coef_)
 
 
 def test_groups_of_columns(tmp_path):
     X = np.column_stack([FRAME.age, FRAME.job == "cook", FRAME.job != "cook"])
     options = {"categories": [[1, 2]], "bounds": (np.array([0.0, 0.0, 0.0]), 150.0)}
-    model = DRLogisticRegression(0.03, feature_costs=(0.1, 1, 1), **options).fit(X, Y)
+    model = stated.classifier(0.03, feature_costs=(0.1, 1, 1), **options).fit(X, Y)
     save_model(model, tmp_path / "m.json")
     loaded = load_model(tmp_path / "m.json")
     np.testing.assert_equal(loaded.get_params(), model.get_params())
@@ -89,7 +79,7 @@ def test_groups_of_columns(tmp_path):
 
 
 def test_what_no_file_can_keep_is_refused(tmp_path):
-    model = DRLogisticRegression(0.03, feature_costs="std", **GIVEN).fit(FRAME, Y)
+    model = stated.classifier(0.03, feature_costs="std", **GIVEN).fit(FRAME, Y)
     model.class_weight = object()
     with pytest.raises(ValueError, match="a model file can only keep numbers, text"):
         save_model(model, tmp_path / "m.json")
@@ -97,13 +87,13 @@ def test_what_no_file_can_keep_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "stated", [3, {"depth": 3}, {"missing": {"file": "x"}}, {"missing": {"tuple": 1}},
+    "parameters", [3, {"depth": 3}, {"missing": {"file": "x"}}, {"missing": {"tuple": 1}},
                {"bounds": {"tuple": [1], "array": [1]}}, {"bounds": {"mapping": [[[1], 2]]}}],
 )  # fmt: skip
-def test_strange_parameters_are_refused(stated, tmp_path):
+def test_strange_parameters_are_refused(parameters, tmp_path):
     path = tmp_path / "m.json"
-    save_model(DRLogisticRegression(0.03, feature_costs="std", **GIVEN).fit(FRAME, Y), path)
-    document = json.loads(path.read_text("utf-8")) | {"parameters": stated}
+    save_model(stated.classifier(0.03, feature_costs="std", **GIVEN).fit(FRAME, Y), path)
+    document = json.loads(path.read_text("utf-8")) | {"parameters": parameters}
     document["digest"] = _digest(document)
     path.write_text(json.dumps(document), "utf-8")
     with pytest.raises(ValueError, match="is not a valid model file"):

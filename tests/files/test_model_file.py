@@ -10,6 +10,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from benchmarks import stated
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
@@ -20,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 
 import drlogit
 from damaged import damaged_copies
-from drlogit import DRLogisticRegression, load_model, save_model
+from drlogit import load_model, save_model
 from drlogit.files.model_file import _digest
 
 
@@ -28,7 +29,7 @@ from drlogit.files.model_file import _digest
 def model(cancer):
     costs = np.ones(30)
     costs[1:6] = 2.0, 0.1, np.inf, 1.0, 1.0 / 3.0
-    return drlogit.DRLogisticRegression(0.05, np.inf, feature_costs=costs).fit(*cancer)
+    return stated.classifier(0.05, np.inf, feature_costs=costs).fit(*cancer)
 
 
 @pytest.fixture
@@ -55,8 +56,9 @@ def test_round_trip_is_exact(model, cancer, tmp_path):
         assert np.array_equal(getattr(loaded, name), getattr(model, name)), name
     for name in ("objective", "dual_objective", "gap", "lam", "status", "solver", "solve_time"):
         assert getattr(loaded.result_, name) == getattr(model.result_, name), name
-    assert (loaded.epsilon, loaded.kappa, loaded.norm, loaded.tol) == (0.05, np.inf, "l1", 1e-6)
-    assert np.array_equal(loaded.feature_costs, model.feature_costs)
+    assert loaded.ball_ == model.ball_
+    assert loaded.ball == model.ball
+    assert str(loaded.ball_) == str(model.ball_)
     assert np.array_equal(loaded.predict_proba(X), model.predict_proba(X))
     assert loaded.score(X, y) == model.score(X, y)
     assert np.array_equal(clone(loaded).fit(X, y).coef_, model.coef_)
@@ -69,7 +71,7 @@ def test_labels_keep_their_kind(classes, tmp_path):
     X, codes = load_iris(return_X_y=True)
     codes = np.minimum(codes, len(classes) - 1)
     y = np.array(classes)[codes]
-    fitted = drlogit.DRLogisticRegression(0.01).fit(X, y)
+    fitted = stated.classifier(0.01).fit(X, y)
     drlogit.save_model(fitted, tmp_path / "model.json")
     loaded = drlogit.load_model(tmp_path / "model.json")
     assert loaded.classes_.tolist() == classes
@@ -79,30 +81,30 @@ def test_labels_keep_their_kind(classes, tmp_path):
 
 
 def test_the_model_a_search_chose_is_kept(cancer, tmp_path):
-    ours = drlogit.DRLogisticRegressionCV(2, [0.5, np.inf], cv=2).fit(*cancer)
-    grid = GridSearchCV(DRLogisticRegression(), {"epsilon": [0.01, 0.02]}, cv=2).fit(*cancer)
+    ours = stated.search(2, [0.5, np.inf], cv=2).fit(*cancer)
+    grid = GridSearchCV(stated.classifier(), {"epsilon": [0.01, 0.02]}, cv=2).fit(*cancer)
     for search, chosen in ((ours, ours), (grid, grid.best_estimator_)):
         drlogit.save_model(search, tmp_path / "model.json")
         loaded = drlogit.load_model(tmp_path / "model.json")
-        assert (loaded.epsilon, loaded.kappa) == (chosen.epsilon_, chosen.kappa_)
+        assert loaded.ball_ == chosen.ball_
         assert np.array_equal(loaded.coef_, chosen.coef_)
 
 
 def test_infinity_is_text(document, tmp_path):
     assert "Infinity" not in (tmp_path / "sound.json").read_text()
-    assert document["kappa"] == document["feature_costs"][3] == "inf"
+    assert document["ball"]["kappa"] == {"number": "inf"}
 
 
 def test_other_models_are_refused(cancer, tmp_path):
     with pytest.raises(ValueError, match="got LogisticRegression"):
         drlogit.save_model(LogisticRegression().fit(*cancer), tmp_path / "model.json")
-    pipeline = make_pipeline(StandardScaler(), DRLogisticRegression()).fit(*cancer)
+    pipeline = make_pipeline(StandardScaler(), stated.classifier()).fit(*cancer)
     with pytest.raises(
         ValueError, match="got Pipeline; in place of a pipeline with StandardScaler"
     ):
         save_model(pipeline, tmp_path / "model.json")
     with pytest.raises(NotFittedError):
-        drlogit.save_model(drlogit.DRLogisticRegression(), tmp_path / "model.json")
+        drlogit.save_model(stated.classifier(), tmp_path / "model.json")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -134,7 +136,7 @@ def change(document, path, value):
 
 DAMAGE = [
     (["schema"], "other", "its schema is 'other', expected 'drlogit-model'"),
-    (["version"], 5, "has version 5 of the model format"),
+    (["version"], 4, "has version 4 of the model format"),
     (["n_features"], 5, "'n_features' must be the number of coefficients, (30,), got 5"),
     (["n_features"], math.inf, "'n_features' must be the number of coefficients, (30,), got inf"),
     (["n_features"], 1e308, "'n_features' must be the number of coefficients, (30,), got 1e+308"),
@@ -143,13 +145,13 @@ DAMAGE = [
     (["fits", 0, "coefficients", 0], 1e308, "'coefficients' must be below 1e+150, got [1e+308"),
     (["fits", 0, "intercept"], -1e308, "'intercept' must be below 1e+150, got -1e+308"),
     (["fits", 0, "n_iter"], math.inf, "cannot convert float infinity to integer"),
-    (["feature_costs", 0], 0, "feature_costs must be > 0"),
+    (["ball", "feature_costs", "array", 0], 0, "feature_costs must be numbers > 0"),
     (["classes"], [1, 1], "two or more distinct labels"),
     (["classes"], [1, "a"], "all numbers or all text"),
     (["classes"], [0, 1, 2], "'coefficients' must be 3 times 30 numbers"),
-    (["epsilon"], -1, "epsilon must be finite and >= 0, got -1.0"),
-    (["kappa"], 0, "kappa must be > 0"),
-    (["norm"], "l3", "'l3'"),
+    (["ball", "epsilon"], -1, "epsilon must be finite and >= 0, got -1.0"),
+    (["ball", "kappa"], -1, "kappa must be > 0"),
+    (["ball", "norm"], "l3", "'l3'"),
     (["tol"], ..., "'tol' is missing"),
     (["tol"], 1e-300, "'status' cannot be OPTIMAL with a gap of"),
     (["fits", 0, "status"], "FINE", "'FINE' is missing"),
@@ -162,16 +164,17 @@ DAMAGE_TO_TABLES = [
     (["columns", 1, "levels"], [1, 2], "'levels' must be texts or null, got [1, 2]"),
     (["columns", 1, "levels"], ["x", ["y"]], "'levels' must be texts or null, got ['x', ['y']]"),
     (["columns"], [], "'columns' must make 3 features, got 0"),
-    (["categories"], [[1, 1]], "categories must name each column once"),
-    (["bounds"], [[0.0], [1.0]], "'bounds' must be 2 times 3 numbers"),
-    (["bounds"], [[1, 1, 1], [0, 0, 0]], "bounds"),
+    (["ball", "categories"], [["n", "n"]], "categories must name each column once"),
+    (["ball", "bounds"], [[0.0], [1.0]], "bounds must be two numbers, or two arrays"),
+    (["ball", "bounds"], [[1, 1], [0, 0]], "lower <= upper"),
+    (["features", "each", 1, "columns"], [1, 1], "each of 3 columns once"),
 ]
 
 
 @pytest.fixture(scope="module")
 def table_model():
     frame = pd.DataFrame({"n": [0.0, 1.0, 2.0, 3.0], "c": list("xyxy")})
-    return DRLogisticRegression(0.01, bounds={"n": (0, 9)}).fit(frame, [0, 1, 0, 1])
+    return stated.classifier(0.01, bounds={"n": (0, 9)}).fit(frame, [0, 1, 0, 1])
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from benchmarks import stated
 from scipy.optimize import linprog
 
 import domain_zoo
@@ -18,12 +19,12 @@ from drlogit.fitting import critical_radius
 def test_model_is_constant_from_there_on_and_not_before(norm, kappa, fit_intercept):
     X, y = drlogit.datasets.make_synthetic(200, 5, 3)
     options = {"kappa": kappa, "norm": norm, "fit_intercept": fit_intercept}
-    limit = drlogit.epsilon_max(X, y, **options)
+    limit = stated.epsilon_max(X, y, **options)
     for tol, above in ((1e-6, 1.0 + 1e-9), (1e-10, 1.0001)):
-        fit = drlogit.solve(X, y, epsilon=above * limit, tol=tol, **options)
+        fit = stated.solve(X, y, epsilon=above * limit, tol=tol, **options)
         assert not fit.coef.any()
         assert fit.gap <= tol
-    below = drlogit.solve(X, y, epsilon=0.98 * limit, tol=1e-11, **options)
+    below = stated.solve(X, y, epsilon=0.98 * limit, tol=1e-11, **options)
     assert np.abs(below.coef).max() > 1e-4
 
 
@@ -34,11 +35,11 @@ def test_model_with_domains_is_constant_from_there_on_and_not_before(seed, kappa
     case = domain_zoo.generated(seed, n_immovable=n_immovable, n_samples=60) | {"kappa": kappa}
     del case["epsilon"]
     movable = np.isfinite(case["feature_costs"])
-    limit = drlogit.epsilon_max(**case)
+    limit = stated.epsilon_max(**case)
 
     def effects(epsilon, tol):
         """What the features change, and of a group the largest difference between categories."""
-        fit = drlogit.solve(**case, epsilon=epsilon, tol=tol)
+        fit = stated.solve(**case, epsilon=epsilon, tol=tol)
         assert fit.gap <= tol
         beta = np.where(movable, fit.coef, 0.0)
         for group in case["categories"]:
@@ -61,7 +62,7 @@ def test_budget_is_the_linear_program(cancer):
     A = np.block([[-Z.T / n_samples, -np.eye(n)], [Z.T / n_samples, -np.eye(n)]])
     bounds = [(0, 1)] * n_samples + [(0, None)] * n
     oracle = linprog(cost, A_ub=A, b_ub=np.concatenate([-half, half]), bounds=bounds)
-    found = drlogit.epsilon_max(X, y, kappa=kappa, fit_intercept=False)
+    found = stated.epsilon_max(X, y, kappa=kappa, fit_intercept=False)
     assert found == pytest.approx(oracle.fun, rel=1e-4)
 
 
@@ -74,10 +75,10 @@ def test_units_of_the_features_do_not_matter(norm, fit_intercept):
         X = rng.standard_normal((300 if seed < 2 else 9, 2))
         y = X[:, 0] + rng.logistic(size=len(X)) + shift > 0.0
         options = {"norm": norm, "fit_intercept": fit_intercept}
-        limit = drlogit.epsilon_max(X, y, kappa=0.3, **options)
+        limit = stated.epsilon_max(X, y, kappa=0.3, **options)
         assert 0.0 < limit <= 0.15
         for unit in (1e-6, 1e6):
-            found = drlogit.epsilon_max(unit * X, y, kappa=0.3 * unit, **options)
+            found = stated.epsilon_max(unit * X, y, kappa=0.3 * unit, **options)
             assert found / unit == pytest.approx(limit, rel=1e-4)
 
 
@@ -104,9 +105,7 @@ def test_constant_below_the_radius_that_levels_the_classes(immovable):
     )  # fmt: skip
     doubt = oracle.fun / (1.0 + oracle.fun)
     for norm, unit in (("l1", 1.0), ("l2", 1e5)) if immovable else (("linf", 1.0),):
-        found = drlogit.epsilon_max(
-            unit * X, rare, kappa=2.0 * unit, norm=norm, feature_costs=costs
-        )
+        found = stated.epsilon_max(unit * X, rare, kappa=2.0 * unit, norm=norm, feature_costs=costs)
         assert found / unit == pytest.approx(2.0 * (doubt - 0.1), rel=1e-4)
 
 
@@ -117,10 +116,10 @@ def test_an_empty_column_that_cannot_move_changes_nothing(cancer):
     three = np.where(X[:, 0] > np.median(X[:, 0]), 2, y)
     for labels in (y, three):
         ball = {"kappa": 1.0, "feature_costs": costs}
-        found = drlogit.epsilon_max(empty, labels, **ball)
-        assert found == pytest.approx(drlogit.epsilon_max(X, labels, kappa=1.0), rel=1e-4)
-    result = drlogit.solve(empty, y, epsilon=0.05, **ball)
-    plain = drlogit.solve(X, y, epsilon=0.05, kappa=1.0)
+        found = stated.epsilon_max(empty, labels, **ball)
+        assert found == pytest.approx(stated.epsilon_max(X, labels, kappa=1.0), rel=1e-4)
+    result = stated.solve(empty, y, epsilon=0.05, **ball)
+    plain = stated.solve(X, y, epsilon=0.05, kappa=1.0)
     assert result.objective == pytest.approx(plain.objective, abs=2e-6)
 
 
@@ -171,7 +170,7 @@ def test_flips_that_cost_far_more_or_less_than_moves(kappa, shape, n_classes):
     y = (2.0 * X[:, :n_classes] + rng.gumbel(size=(shape[0], n_classes))).argmax(axis=1)
     if isinstance(kappa, str):
         kappa = 10.0 ** rng.uniform(0.0 if kappa == "far apart" else 5.0, 9.0, shape[0])
-    found = drlogit.epsilon_max(X, y, kappa=kappa)
+    found = stated.epsilon_max(X, y, kappa=kappa)
     assert found == pytest.approx(least_budget(X, y, kappa, n_classes), rel=1e-4)
 
 
@@ -179,8 +178,8 @@ def test_the_share_of_flips_that_makes_a_model_constant_does_not_depend_on_their
     """A rare class: flips level all features with the classes, below the radius of these."""
     rng = np.random.default_rng(3)
     X, y = rng.standard_normal((40, 3)), rng.choice(3, 40, p=[0.6, 0.3, 0.1])
-    share = drlogit.epsilon_max(X, y, kappa=1.0)
-    assert drlogit.epsilon_max(X, y, kappa=1e9) / 1e9 == pytest.approx(share, rel=1e-4)
+    share = stated.epsilon_max(X, y, kappa=1.0)
+    assert stated.epsilon_max(X, y, kappa=1e9) / 1e9 == pytest.approx(share, rel=1e-4)
     assert share < 0.99 * least_budget(X, y, 1.0, 3)
 
 
@@ -190,12 +189,12 @@ def test_the_share_of_flips_that_makes_a_model_constant_does_not_depend_on_their
 def test_the_bound_of_large_problems(kappa, norm, fit_intercept, cancer, monkeypatch):
     X, y = cancer
     ask = {"kappa": kappa, "norm": norm, "fit_intercept": fit_intercept}
-    exact = drlogit.epsilon_max(X, y, **ask)
+    exact = stated.epsilon_max(X, y, **ask)
     monkeypatch.setattr(critical_radius, "DENSE_LIMIT", 5)
-    bound = drlogit.epsilon_max(X, y, **ask)
+    bound = stated.epsilon_max(X, y, **ask)
     assert exact <= bound * (1.0 + 1e-4)
     assert bound <= 0.5 * kappa
-    assert not drlogit.solve(X, y, epsilon=bound * (1.0 + 1e-6), **ask).coef.any()
+    assert not stated.solve(X, y, epsilon=bound * (1.0 + 1e-6), **ask).coef.any()
 
 
 def test_text_of_any_size_has_a_radius():
@@ -203,6 +202,6 @@ def test_text_of_any_size_has_a_radius():
     rng = np.random.default_rng(0)
     X = sp.random(17_000, 17_500, density=2e-4, random_state=0, format="csr")
     y = (X @ rng.standard_normal(17_500) > 0.0).astype(int)
-    found = drlogit.epsilon_max(X, y, kappa=1.0, norm="l2")
+    found = stated.epsilon_max(X, y, kappa=1.0, norm="l2")
     assert 0.0 < found < 0.5
-    assert not drlogit.solve(X, y, epsilon=found, kappa=1.0, norm="l2", tol=1e-4).coef.any()
+    assert not stated.solve(X, y, epsilon=found, kappa=1.0, norm="l2", tol=1e-4).coef.any()

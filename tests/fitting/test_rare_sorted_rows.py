@@ -27,14 +27,15 @@ import drlogit
 assert not [name for name in os.environ if name.endswith("_NUM_THREADS")]
 X, y, epsilon, kappa, cost, threshold = json.load(sys.stdin)
 X, y = np.array(X), np.array(y)
-fit = drlogit.solve(
-    X, y, epsilon=epsilon, kappa=kappa, norm="l2", feature_costs=[1.0, 1.0] + 4 * [cost],
-    categories=[[2, 3, 4, 5]],
+ball = drlogit.Ball(
+    epsilon, kappa, feature_costs=[1.0, 1.0] + 4 * [cost], categories=[[2, 3, 4, 5]]
 )
+fit = drlogit.solve(X, y, ball)
 levels = pd.Categorical.from_codes(X[:, 2:].argmax(axis=1), list("abcd"))
 frame = pd.DataFrame({"dose": X[:, 0], "time": X[:, 1], "job": levels})
 costs = {"dose": 1.0, "time": 1.0, "job": cost}
-model = drlogit.DRLogisticRegression(epsilon, kappa, feature_costs=costs, norm="l2").fit(frame, y)
+model = drlogit.DRLogisticRegression(ball=drlogit.Ball(epsilon, kappa, feature_costs=costs))
+model.fit(frame, y)
 found = {}
 for name, result, data in ("array", fit, X), ("table", model.result_, frame):
     owner = fit if name == "array" else model

@@ -10,6 +10,7 @@ from itertools import islice, pairwise
 
 import numpy as np
 import pytest
+from benchmarks import stated
 from benchmarks.paper import datasets
 from scipy.optimize import brentq, lsq_linear
 from scipy.special import expit
@@ -294,7 +295,7 @@ def test_rule_stops_away_from_the_optimum_and_says_so():
         frozen = paper.framework(X, y, 0.05, 1.0, rho=0.01, gamma=1.3, bracket_tol=1e-3)
     assert {run.ended for run in frozen.subproblems} == {"residual"}
     assert frozen.status is Status.UNPROVEN
-    exact = drlogit.solve(X, y, epsilon=0.05, kappa=1.0, fit_intercept=False, tol=1e-9)
+    exact = stated.solve(X, y, epsilon=0.05, kappa=1.0, fit_intercept=False, tol=1e-9)
     # The gap is what the rule costs, not what a weak bound makes of it.
     assert frozen.gap > 1e-4
     assert frozen.gap == pytest.approx(frozen.objective - exact.objective, abs=1e-6)
@@ -412,7 +413,7 @@ def test_many_columns(solver):
     assert one.converged
     if solver == "lp-admm":
         joint = dispatch.solve(X, y, solver=solver, **options)
-        exact = drlogit.solve(X, y, **options)
+        exact = stated.solve(X, y, **options)
         assert joint.converged
         assert joint.objective == pytest.approx(exact.objective, abs=2e-3)
 

@@ -99,7 +99,7 @@ def test_deviations_count_zeros_in_every_storage(kind):
     repeated = np.repeat(X, weights.astype(int), axis=0)
     expected = [*repeated[:, :3].std(axis=0), 1.0]
     costs = Ball().resolve(kind(X), sample_weight=weights).feature_costs
-    assert np.allclose(1 / np.array(list(costs.values())), expected, rtol=1e-12)
+    assert np.allclose(1 / costs, expected, rtol=1e-12)
 
 
 def test_a_resolved_ball_keeps_the_deviations_of_its_fit(patients):

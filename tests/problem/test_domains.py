@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from benchmarks import stated
 
 import drlogit
 import zoo
@@ -53,19 +54,19 @@ def test_the_norm_leaves_columns_with_domains_alone():
     [
         ([0, 1], None, "categories must be a list of groups"),
         ([[0, 1], []], None, "got an empty one"),
-        ([[0, 9]], None, "positions from 0 to 7, got 9"),
-        ([["a"]], None, "must hold positions, got 'a'"),
+        ([[0, 9]], None, "categories names the column 9"),
+        ([["a"]], None, "categories names the column 'a'"),
         ([[0, 1, 2], [2, 3]], None, "got column 2 twice"),
-        (None, 3.0, r"bounds must be a pair \(lower, upper\), got 3.0"),
-        (None, (0.0, [1.0, 2.0]), r"one per feature, 8, got shape \(2,\)"),
-        (None, (2.0, 1.0), "lower <= upper, got 2 and 1 for column 0"),
+        (None, 3.0, r"bounds must be a pair \(lower, upper\) or a dict of pairs, got 3.0"),
+        (None, (0.0, [1.0, 2.0]), r"with one per feature, 8, got shape \(2,\)"),
+        (None, (2.0, 1.0), r"lower <= upper, got \(2.0, 1.0\) for column 0"),
         (CATEGORIES, (0.5, 9.0), "bounds of column 0, a category, must include 0 and 1"),
     ],
 )
 def test_declarations_that_make_no_sense(categories, bounds, words):
     X, y = table()
     with pytest.raises(ValueError, match=words):
-        drlogit.solve(X, y, **BALL, categories=categories, bounds=bounds)
+        stated.solve(X, y, **BALL, categories=categories, bounds=bounds)
 
 
 @pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
@@ -83,23 +84,23 @@ def test_data_outside_their_domain(storage, row, column, value, words):
     X, y = table()
     X[row, column] = value
     with pytest.raises(ValueError, match=words):
-        drlogit.solve(storage(X), y, **BALL, categories=CATEGORIES, bounds=BOUNDS)
+        stated.solve(storage(X), y, **BALL, categories=CATEGORIES, bounds=BOUNDS)
 
 
 def test_one_sided_bounds_are_kept_to_and_change_nothing():
     X, y = table()
     lower = np.where(np.arange(8) == 7, X[:, 7].min(), -math.inf)
-    one_sided = drlogit.solve(X, y, **BALL, bounds=(lower, math.inf))
-    assert one_sided.objective == drlogit.solve(X, y, **BALL).objective
+    one_sided = stated.solve(X, y, **BALL, bounds=(lower, math.inf))
+    assert one_sided.objective == stated.solve(X, y, **BALL).objective
     with pytest.raises(ValueError, match="column 7"):
-        drlogit.solve(X, y, **BALL, bounds=(lower + 1e-6, math.inf))
+        stated.solve(X, y, **BALL, bounds=(lower + 1e-6, math.inf))
 
 
 def test_unequal_costs_of_one_group():
     X, y = table()
     costs = np.array([1.0, 1.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0])
     with pytest.raises(ValueError, match="must be equal, got 1 for column 0 and 2 for column 2"):
-        drlogit.solve(X, y, **BALL, categories=CATEGORIES, feature_costs=costs)
+        stated.solve(X, y, **BALL, categories=CATEGORIES, feature_costs=costs)
 
 
 def test_names_of_columns():
@@ -108,22 +109,22 @@ def test_names_of_columns():
     names = ["red", "green", "blue", "small", "large", "share", "count", "size"]
     frame = pd.DataFrame(X, columns=names)
     named = [["red", "green", "blue"], ["small", "large"]]
-    expected = drlogit.solve(X, y, **BALL, categories=CATEGORIES, bounds=BOUNDS)
-    found = drlogit.solve(frame, y, **BALL, categories=named, bounds=BOUNDS)
+    expected = stated.solve(X, y, **BALL, categories=CATEGORIES, bounds=BOUNDS)
+    found = stated.solve(frame, y, **BALL, categories=named, bounds=BOUNDS)
     assert found.objective == pytest.approx(expected.objective, abs=1e-12)
-    model = drlogit.DRLogisticRegression(**BALL, categories=named, bounds=BOUNDS).fit(frame, y)
-    assert model.worst_case_loss_[0] == pytest.approx(expected.objective, abs=1e-6)
-    with pytest.raises(ValueError, match="names or positions of columns, got 'violet'"):
-        drlogit.solve(frame, y, **BALL, categories=[["violet"]])
+    model = stated.classifier(**BALL, categories=named, bounds=BOUNDS).fit(frame, y)
+    assert model.worst_case_loss_ == pytest.approx(expected.objective, abs=1e-6)
+    with pytest.raises(ValueError, match="categories names the column 'violet'"):
+        stated.solve(frame, y, **BALL, categories=[["violet"]])
     frame.loc[2, "green"] = 0.5
     with pytest.raises(ValueError, match="row 2, column 'green'"):
-        drlogit.solve(frame, y, **BALL, categories=named)
+        stated.solve(frame, y, **BALL, categories=named)
 
 
 def test_a_radius_of_zero_is_plain_logistic_regression():
     X, y = table()
-    plain = drlogit.solve(X, y, epsilon=0.0, kappa=1.0)
-    found = drlogit.solve(X, y, epsilon=0.0, kappa=1.0, categories=CATEGORIES, bounds=BOUNDS)
+    plain = stated.solve(X, y, epsilon=0.0, kappa=1.0)
+    found = stated.solve(X, y, epsilon=0.0, kappa=1.0, categories=CATEGORIES, bounds=BOUNDS)
     assert found.objective == plain.objective
 
 
@@ -131,27 +132,27 @@ def test_a_radius_of_zero_is_plain_logistic_regression():
 def test_everywhere_that_feature_costs_are_taken():
     X, y = table(120)
     given = {"categories": CATEGORIES, "bounds": BOUNDS}
-    fit = drlogit.solve(X, y, **BALL, **given)
+    fit = stated.solve(X, y, **BALL, **given)
     assert zoo.worst_loss(fit, X, y, **BALL, **given) == pytest.approx(fit.objective)
-    limit = drlogit.epsilon_max(X, y, kappa=math.inf, **given)
-    path = drlogit.regularization_path(X, y, kappa=math.inf, n_epsilons=3, **given)
+    limit = stated.epsilon_max(X, y, kappa=math.inf, **given)
+    path = stated.regularization_path(X, y, kappa=math.inf, n_epsilons=3, **given)
     assert path.epsilon_max == limit
     assert (path.gaps <= 1e-6).all()
     assert np.abs(path.coefs[0]).max() < 1e-2 < np.abs(path.coefs[-1]).max()
-    model = drlogit.DRLogisticRegressionCV(epsilons=[0.1], kappas=[1.0], cv=2, **given).fit(X, y)
-    assert model.dual_gap_[0] <= 1e-6
+    model = stated.search(epsilons=[0.1], kappas=[1.0], cv=2, epsilon=0.1, **given).fit(X, y)
+    assert model.dual_gap_ <= 1e-6
     report = drlogit.audit(fit, X, y, kappa=1.0, epsilons=[0.1], **given)
     assert report.models[0].rows[0].worst_case_loss == pytest.approx(fit.objective)
 
 
 def test_far_numbers_are_shifted_with_their_bounds():
     X, y = table()
-    near = drlogit.solve(X, y, **BALL, categories=CATEGORIES, bounds=BOUNDS)
+    near = stated.solve(X, y, **BALL, categories=CATEGORIES, bounds=BOUNDS)
     far = X.copy()
     far[:, 6] += 1e6
     bounds = (np.array(BOUNDS[0]), np.array(BOUNDS[1]))
     bounds[0][6] += 1e6
     bounds[1][6] += 1e6
-    found = drlogit.solve(far, y, **BALL, categories=CATEGORIES, bounds=bounds)
+    found = stated.solve(far, y, **BALL, categories=CATEGORIES, bounds=bounds)
     assert found.gap <= 1e-6
     assert found.objective == pytest.approx(near.objective, abs=1e-6)

@@ -10,9 +10,9 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
+from benchmarks import stated
 
 import zoo
-from drlogit.fitting.solving import solve
 from drlogit.problem.problem import Problem, build_problem
 from drlogit.rows.checks import check_labels
 
@@ -321,4 +321,4 @@ def test_bad_input_is_refused_with_what_was_found_and_what_is_wanted(name):
 
 @pytest.mark.parametrize("name", BAD_CALLS)
 def test_bad_controls_are_refused(name):
-    assert_refused(solve, BAD_CALLS[name])
+    assert_refused(stated.solve, BAD_CALLS[name])

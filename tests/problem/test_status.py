@@ -6,8 +6,8 @@ import pickle
 
 import numpy as np
 import pytest
+from benchmarks import stated
 
-from drlogit import DRLogisticRegression
 from drlogit.problem.result import Status
 
 
@@ -23,7 +23,7 @@ def test_it_says_how_to_make_it_again_to_whoever_asks(status):
 def test_skops_loads_what_it_wrote(cancer):
     sio = pytest.importorskip("skops.io")
     X, y = cancer
-    model = DRLogisticRegression(0.05).fit(X, y)
+    model = stated.classifier(0.05).fit(X, y)
     written = sio.dumps(model)
     again = sio.loads(written, trusted=sio.get_untrusted_types(data=written))
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))

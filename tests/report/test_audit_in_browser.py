@@ -11,6 +11,7 @@ import shutil
 
 import numpy as np
 import pytest
+from benchmarks import stated
 from sklearn.linear_model import LogisticRegression
 
 import drlogit
@@ -36,7 +37,7 @@ def report():
     y = np.where(X[:, 0] + 0.5 * X[:, 1] + rng.logistic(size=300) > 0, "yes", "</script>no")
     models = {
         "plain": LogisticRegression(C=100.0).fit(X, y),
-        "robust": drlogit.DRLogisticRegression(epsilon=0.05).fit(X, y),
+        "robust": stated.classifier(epsilon=0.05).fit(X, y),
     }
     return drlogit.audit(models, X, y, groups={"half": np.arange(300) % 2})
 

@@ -10,13 +10,13 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
+from benchmarks import stated
 from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-import drlogit
 from drlogit import audit
 
 RNG = np.random.default_rng(3)
@@ -37,7 +37,7 @@ ENCODER = make_column_transformer(
     (StandardScaler(), ["age", "pay"]), (OneHotEncoder(drop="first"), ["job", "home"])
 )
 PIPE = make_pipeline(ENCODER, LogisticRegression()).fit(FRAME, Y)
-ROBUST = drlogit.DRLogisticRegression(epsilon=0.1, kappa=1.5, feature_costs="std").fit(FRAME, Y)
+ROBUST = stated.classifier(epsilon=0.1, kappa=1.5, feature_costs="std").fit(FRAME, Y)
 #: Models, their samples, and how they are measured.
 BALLS = {
     "table": (ROBUST, FRAME, {"kappa": 1.5, "bounds": {"age": (18.0, 60.0)}}),
@@ -105,18 +105,14 @@ def as_pipeline(table):
     return make_pipeline(columns, last)
 
 
-@pytest.mark.parametrize("given", [False, True], ids=["of the fit", "given"])
-def test_one_ball_whatever_scales_and_encodes_the_features(given):
+def test_one_ball_whatever_scales_and_encodes_the_features():
     """Bounds and prices are those of the features, not of what a pipeline makes of them."""
-    ours = drlogit.DRLogisticRegression(
-        0.1, 1.5, feature_costs="std", bounds={"age": (-20.0, 200.0)}
-    ).fit(FRAME, Y)
-    prices = drlogit.tolerances(labels=0.1, numbers=0.1, categories=0.05, columns={"age": 3.0})
-    ball = {"kappa": prices.kappa, "feature_costs": prices.feature_costs} if given else {}
+    ours = stated.classifier(0.1, 1.5, feature_costs="std", bounds={"age": (-20.0, 200.0)}).fit(
+        FRAME, Y
+    )
     models = {"scaled": as_pipeline(ours), "ours": ours}
-    report = audit(models, FRAME, Y, epsilons=[0.1, 2.0], **ball)
+    report = audit(models, FRAME, Y, epsilons=[0.1, 2.0])
     assert report.ball == "ours"
-    assert ("the feature costs given" in str(report)) == given
     for a, b in zip(report["scaled"].rows, report["ours"].rows, strict=True):
         assert a.worst_case_loss == pytest.approx(b.worst_case_loss, rel=1e-9)
         assert a.worst_error == pytest.approx(b.worst_error, abs=1e-9)
@@ -124,14 +120,14 @@ def test_one_ball_whatever_scales_and_encodes_the_features(given):
 
 def test_models_that_no_ball_fits():
     X = FRAME[["age", "pay"]]
-    ours = drlogit.DRLogisticRegression(0.1, 1.5, feature_costs="std").fit(X, Y)
+    ours = stated.classifier(0.1, 1.5, feature_costs="std").fit(X, Y)
     models = {"ours": ours, "unlike": make_pipeline(PCA(2), LogisticRegression()).fit(X, Y)}
     with pytest.raises(ValueError, match=r"the ball of ours has no cost .* by itself"):
         audit(models, X, Y)
 
 
 def test_forms(tmp_path):
-    raw = drlogit.DRLogisticRegression(epsilon=0.1, kappa=1.5).fit(FRAME, Y)
+    raw = stated.classifier(epsilon=0.1, kappa=1.5).fit(FRAME, Y)
     report = audit({"plain": PIPE, "raw": raw}, FRAME, Y, kappa=1.5, groups="home")
     page = report.to_html(tmp_path / "page.html", title="Title", subtitle="Under it")
     assert (tmp_path / "page.html").read_text("utf-8") == page

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from benchmarks import stated
 from sklearn.linear_model import LogisticRegression
 
 import drlogit
@@ -20,7 +21,7 @@ plt = pytest.importorskip("matplotlib.pyplot")
 X, Y = drlogit.datasets.make_synthetic(120, 4, random_state=1)
 FRAME = pd.DataFrame(X, columns=["age", "pulse", "dose", "sleep"])
 PLAIN = LogisticRegression().fit(FRAME, Y)
-ROBUST = drlogit.DRLogisticRegression(epsilon=0.03).fit(FRAME, Y)
+ROBUST = stated.classifier(epsilon=0.03).fit(FRAME, Y)
 
 
 @pytest.fixture(autouse=True)
@@ -63,7 +64,7 @@ def test_robustness_of_an_audit_that_is_at_hand():
 def test_path():
     display = drawn(
         report.RegularizationPathDisplay.from_path(
-            drlogit.regularization_path(FRAME, Y, n_epsilons=6, kappa=1.0), n_named=2
+            stated.regularization_path(FRAME, Y, n_epsilons=6, kappa=1.0), n_named=2
         )
     )
     assert display.ax_.get_xscale() == "log"

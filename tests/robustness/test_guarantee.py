@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from benchmarks import stated
 
 import drlogit
 import zoo
@@ -77,7 +78,7 @@ def test_limits_of_few_rows_say_little_and_of_many_a_lot():
 
 def test_a_loss_has_no_limit_where_a_label_hardly_occurs():
     X, y = draw(200, 1)
-    clf = drlogit.DRLogisticRegression(epsilon=0.05, kappa=1.5).fit(X, y)
+    clf = stated.classifier(epsilon=0.05, kappa=1.5).fit(X, y)
     Z, z = draw(300, 2)
     some = np.r_[np.flatnonzero(z < 0), np.flatnonzero(z > 0)[:9]]
     found = guarantee(clf, Z[some], z[some])
@@ -88,7 +89,7 @@ def test_a_loss_has_no_limit_where_a_label_hardly_occurs():
     one_more = np.append(some, np.flatnonzero(z > 0)[9])
     assert guarantee(clf, Z[one_more], z[one_more]).loss < math.inf
     # A limit that needs no such rows: every feature between bounds that were stated.
-    clf = drlogit.DRLogisticRegression(epsilon=0.05, kappa=1.5, bounds=(-9.0, 9.0)).fit(X, y)
+    clf = stated.classifier(epsilon=0.05, kappa=1.5, bounds=(-9.0, 9.0)).fit(X, y)
     assert guarantee(clf, Z[some], z[some]).loss < math.inf
     report = drlogit.audit((COEF, INTERCEPT), X, y, holdout=(Z[some], z[some]))
     assert "no limit of the log-loss (only " in str(report)
@@ -100,29 +101,25 @@ def test_rare_labels_among_several_count_together():
     rng = np.random.default_rng(3)
     X = rng.standard_normal((400, 2))
     y = np.where(rng.random(400) < 0.1, rng.integers(2, 5, 400), rng.integers(0, 2, 400))
-    clf = drlogit.DRLogisticRegression(epsilon=0.001, kappa=1.0).fit(X, y)
+    clf = stated.classifier(epsilon=0.001, kappa=1.0).fit(X, y)
     rare = np.flatnonzero(y >= 2)
     some = np.r_[np.flatnonzero(y < 2), rare[:10]]
     assert guarantee(clf, X[some], y[some]).loss < math.inf
     assert math.isinf(guarantee(clf, X[some[:-1]], y[some[:-1]]).loss)
 
 
-def test_bounds_that_were_found_in_rows_give_no_exact_limit():
+def test_stated_bounds_give_an_exact_limit_unless_rows_lie_beyond_them():
     rng = np.random.default_rng(4)
     X = rng.random((300, 2))
     y = X[:, 0] + 0.3 * rng.standard_normal(300) > 0.5
     ball = {"epsilon": 0.01, "kappa": 1.0}
-    for bounds, exact in (("data", False), ((0.0, 1.0), True)):
-        clf = drlogit.DRLogisticRegression(**ball, bounds=bounds).fit(X[:150], y[:150])
-        inside = np.flatnonzero((X[:150].min(0) <= X).all(1) & (X[:150].max(0) >= X).all(1))
-        found = guarantee(clf, X[inside], y[inside])
-        assert found.exact_loss is exact
-        assert ("Both limits hold at every sample size" in str(found)) is exact
-        assert ("keeps to the stated categories and bounds" in str(found)) is exact
-        assert ("keeps to the bounds that were found in rows" in str(found)) is not exact
+    clf = stated.classifier(**ball, bounds=(0.0, 1.0)).fit(X[:150], y[:150])
+    found = guarantee(clf, X, y)
+    assert found.exact_loss
+    assert "Both limits hold at every sample size" in str(found)
+    assert "keeps to the stated categories and bounds" in str(found)
     with pytest.warns(UserWarning, match="rows lie beyond the bounds of the fit"):
         assert not guarantee(clf, 1.5 * X, y).exact_loss
-    assert not guarantee(clf, X[inside], y[inside], bounds="data").exact_loss
 
 
 def test_a_level_that_training_did_not_show_is_within_the_largest_loss():
@@ -187,7 +184,7 @@ def test_the_promise_holds_as_often_as_it_says(kappa):
 
 def test_a_model_brings_its_own_ball_and_lambda():
     X, y = draw(200, 1)
-    clf = drlogit.DRLogisticRegression(epsilon=0.05, kappa=1.5).fit(X, y)
+    clf = stated.classifier(epsilon=0.05, kappa=1.5).fit(X, y)
     found = guarantee(clf, *draw(120, 2))
     assert (found.epsilon, found.kappa, found.n) == (0.05, 1.5, 120)
     assert "epsilon = 0.05" in str(found)
@@ -200,7 +197,7 @@ def test_bounded_tables_have_a_limit_for_every_number_of_rows():
     rng = np.random.default_rng(3)
     frame = pd.DataFrame({"colour": rng.choice(list("abc"), 300), "share": rng.random(300)})
     y = (frame["colour"] == "a") ^ (rng.random(300) < 0.2)
-    clf = drlogit.DRLogisticRegression(
+    clf = stated.classifier(
         epsilon=0.02, kappa=1.0, categorical_features="from_dtype", bounds=(0.0, 1.0)
     ).fit(frame[:150], y[:150])
     found = guarantee(clf, frame[150:], y[150:])
@@ -230,7 +227,7 @@ def test_unequal_weights_are_refused():
 def test_a_report_begins_with_what_holds_for_new_rows():
     X, y = draw(200, 1)
     unseen = draw(120, 2)
-    robust = drlogit.DRLogisticRegression(epsilon=0.05, kappa=1.5).fit(X, y)
+    robust = stated.classifier(epsilon=0.05, kappa=1.5).fit(X, y)
     models = {"robust": robust, "plain": (COEF, INTERCEPT)}
     report = drlogit.audit(models, X, y, holdout=unseen)
     expected = {

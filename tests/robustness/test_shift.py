@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from benchmarks import stated
 from scipy.optimize import linprog
 from sklearn.linear_model import LogisticRegression
 
@@ -75,25 +76,27 @@ def test_categories_count_by_the_share_of_rows_that_must_change():
 
     A, B = table(30, [0.6, 0.3, 0.1]), table(24, [0.2, 0.3, 0.5])
     a, b = rng.integers(0, 2, 30), rng.integers(0, 2, 24)
-    tolerated = drlogit.tolerances(labels=0.02, categories=0.05, columns={"age": 1})
-    model = drlogit.DRLogisticRegression(**tolerated.parameters).fit(A, a)
+    ball = drlogit.Ball.tolerating(labels=0.02, categories=0.05, columns={"age": 1})
+    model = drlogit.DRLogisticRegression(ball=ball.replace(norm="l1")).fit(A, a)
     found = drlogit.shift(model, A, a, B, b)
-    costs = model.feature_costs_
+    costs = [*model.ball_.feature_costs.values()]
     d = costs[0] * np.abs(A["age"].to_numpy()[:, None] - B["age"].to_numpy())
     d = d + costs[1] * (A["job"].to_numpy()[:, None] != B["job"].to_numpy())
-    W = transport(d + model.kappa_ * (a[:, None] != b))
+    W = transport(d + model.ball_.kappa * (a[:, None] != b))
     assert 0.3 * W < found.features["cost"].sum() <= W + 1e-9
     moved = found.features.set_index("feature")
     shares = [frame["job"].value_counts(normalize=True) for frame in (A, B)]
     change = shares[0].subtract(shares[1], fill_value=0.0)
     assert moved.loc["job", "moved"] == pytest.approx(0.5 * change.abs().sum())
     assert moved.loc["job", "cost"] == pytest.approx(costs[1] * moved.loc["job", "moved"])
-    assert moved.loc["job", "multiple"] == pytest.approx(moved.loc["job", "cost"] / model.epsilon_)
+    assert moved.loc["job", "multiple"] == pytest.approx(
+        moved.loc["job", "cost"] / model.ball_.epsilon
+    )
 
 
 def test_a_move_of_a_column_that_was_declared_exact_costs_infinitely_much():
     (A, a), (B, b) = made(0), made(1, moved=0.5)
-    model = drlogit.DRLogisticRegression(0.1, 1.0, feature_costs=[1.0, 1.0, np.inf]).fit(A, a)
+    model = stated.classifier(0.1, 1.0, feature_costs=[1.0, 1.0, np.inf]).fit(A, a)
     found = drlogit.shift(model, A, a, B, b)
     assert found.features["cost"][0] == math.inf
     assert found.features["feature"][0] == "x2"
@@ -102,7 +105,7 @@ def test_a_move_of_a_column_that_was_declared_exact_costs_infinitely_much():
 
 def test_a_change_of_the_loss_is_split_into_rows_and_answers():
     (A, a), (B, b) = made(0, 3000), made(1, 3000)
-    model = drlogit.DRLogisticRegression(0.05, 1.0).fit(*made(2, 500))
+    model = stated.classifier(0.05, 1.0).fit(*made(2, 500))
     same = drlogit.shift(model, A, a, B, b)
     turned = drlogit.shift(
         model, A, a, B, np.where(np.random.default_rng(3).random(3000) < 0.2, 1 - b, b)
@@ -123,7 +126,7 @@ def test_a_change_of_the_loss_is_split_into_rows_and_answers():
 def test_without_labels_the_loss_is_that_of_reweighted_reference_rows():
     (A, a), B = made(0, 400), 0.3 * made(1, 300)[0]  # the scores shrink, the answers stay
     b = (B[:, 0] - B[:, 1] + np.random.default_rng(2).logistic(size=300) > 0).astype(int)
-    model = drlogit.DRLogisticRegression(0.05, 1.0).fit(A, a)
+    model = stated.classifier(0.05, 1.0).fit(A, a)
     known, blind = drlogit.shift(model, A, a, B, b), drlogit.shift(model, A, a, B)
     assert blind.epsilon is None
     assert known.expected_loss is None
@@ -142,7 +145,7 @@ def test_several_classes():
         return centres[y] + noise * rng.standard_normal((n, 2)), y
 
     X, y = rows(300, 1.0)
-    model = drlogit.DRLogisticRegression(0.05, 1.0).fit(X, y)
+    model = stated.classifier(0.05, 1.0).fit(X, y)
     found = drlogit.shift(model, X, y, *rows(200, 1.6))
     worst = zoo.worst_loss(model, X, y, epsilon=found.epsilon, kappa=1.0)
     assert worst == pytest.approx(found.loss_new, abs=1e-12)

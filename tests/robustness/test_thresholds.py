@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from benchmarks import stated
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import FixedThresholdClassifier
 
@@ -18,7 +19,7 @@ def fitted():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((1200, 3))
     y = np.where(X @ [1.5, -1.0, 0.5] - 1.0 + rng.logistic(size=1200) > 0.0, "yes", "no")
-    model = drlogit.DRLogisticRegression(epsilon=0.02, kappa=1.0).fit(X[:400], y[:400])
+    model = stated.classifier(epsilon=0.02, kappa=1.0).fit(X[:400], y[:400])
     return model, X[400:], y[400:]
 
 
@@ -134,6 +135,3 @@ def test_what_is_refused(fitted):
         drlogit.choose_threshold(model, X, y, costs={("no", "yes"): 1.0})
     with pytest.raises(ValueError, match="at least 10 rows"):
         drlogit.choose_threshold(model, X[:9], y[:9], costs=COSTS)
-    noisy = drlogit.DRLogisticRegression(epsilon=0.02, kappa=1.0, label_noise=0.05).fit(X, y)
-    with pytest.raises(ValueError, match="label_noise"):
-        drlogit.choose_threshold(noisy, X, y, costs=COSTS)

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from benchmarks import stated
 from benchmarks.transport_programs import METRICS, Case, judge
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, precision_score, recall_score
 
-import drlogit
 import zoo
 from drlogit import Ball, worst_case
 from drlogit.robustness.adversary import Adversary
@@ -40,8 +40,8 @@ def test_linear_programs_agree(metric, seed):
 
 @pytest.mark.parametrize("case", zoo.ZOO[::3], ids=repr)
 def test_loss_of_a_fit_is_its_objective(case):
-    result = drlogit.solve(case.X, case.y, **case.options)
-    if result.ball.labels.multiples is None or not isinstance(result.ball.labels.multiples, str):
+    result = stated.solve(case.X, case.y, **case.options)
+    if result.ball.kappa != "by row":
         found = worst_case(result, case.X, case.y, sample_weight=case.options.get("sample_weight"))
         assert found.value == pytest.approx(result.objective, abs=1e-9)
         assert found.exact
@@ -287,7 +287,7 @@ def test_undefined_ratios():
 def test_groups():
     frame = pd.DataFrame(X, columns=list("abc")).assign(half=np.arange(60) % 2)
     part = np.where(Y == 0, "healthy", np.arange(60) % 2)
-    model = drlogit.DRLogisticRegression(epsilon=0.05, kappa=1.0).fit(frame[["a", "b", "c"]], Y)
+    model = stated.classifier(epsilon=0.05, kappa=1.0).fit(frame[["a", "b", "c"]], Y)
     with pytest.warns(UserWarning, match="group part = healthy is skipped: recall"):
         found = worst_case(model, frame[["a", "b", "c"]], Y, "recall", by={"part": part})
     assert [group.group for group in found.by_group] == ["part = 0", "part = 1"]

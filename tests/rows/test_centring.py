@@ -6,8 +6,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from benchmarks import stated
 
-import drlogit
 from drlogit.problem.problem import build_problem
 from drlogit.rows.centring import exact_dot
 
@@ -26,8 +26,8 @@ def data(offset=0.0, n_samples=60, n_features=3, seed=0):
     ("offset", "epsilon", "value"), [(1e13, 0.0, 0.473071), (1e9, 1e-3, 0.474015)]
 )
 def test_a_single_column_far_away(offset, epsilon, value):
-    near = drlogit.solve(VALUES[:, None], LABELS, epsilon=epsilon, kappa=math.inf)
-    far = drlogit.solve(offset + VALUES[:, None], LABELS, epsilon=epsilon, kappa=math.inf)
+    near = stated.solve(VALUES[:, None], LABELS, epsilon=epsilon, kappa=math.inf)
+    far = stated.solve(offset + VALUES[:, None], LABELS, epsilon=epsilon, kappa=math.inf)
     assert near.converged
     assert far.converged
     assert far.objective == pytest.approx(value, abs=1e-6)
@@ -38,8 +38,8 @@ def test_a_single_column_far_away(offset, epsilon, value):
 def test_what_doubles_cannot_hold_is_not_claimed():
     """Next to 1e17 the intercept is known to within 16: no such model is optimal."""
     X = 1e17 + 64.0 * VALUES[:, None]
-    result = drlogit.solve(X, LABELS, epsilon=0.0, kappa=math.inf)
-    near = drlogit.solve(64.0 * VALUES[:, None], LABELS, epsilon=0.0, kappa=math.inf)
+    result = stated.solve(X, LABELS, epsilon=0.0, kappa=math.inf)
+    near = stated.solve(64.0 * VALUES[:, None], LABELS, epsilon=0.0, kappa=math.inf)
     assert result.dual_objective <= near.objective + 1e-12
     assert result.gap >= result.objective - near.objective - 1e-12
 
@@ -51,9 +51,9 @@ def test_offsets_change_nothing_but_the_intercept(norm, kappa, exponent):
     X, y = data()
     X = np.round(X * 1024.0) / 1024.0  # so that adding 2^30 is exact
     options = {"epsilon": 0.02, "kappa": kappa, "norm": norm, "tol": 1e-8}
-    near = drlogit.solve(X, y, **options)
+    near = stated.solve(X, y, **options)
     offset = 2.0**exponent * np.array([1.0, -3.0, 0.0])
-    far = drlogit.solve(X + offset, y, **options)
+    far = stated.solve(X + offset, y, **options)
     assert far.converged
     assert far.objective == pytest.approx(near.objective, abs=2e-8)
     np.testing.assert_allclose(far.coef, near.coef, atol=2e-3)
@@ -63,17 +63,17 @@ def test_single_precision_far_from_zero():
     X, y = data()
     X = (np.round(X * 64.0) / 64.0 + 2.0**14).astype(np.float32)
     options = {"epsilon": 0.02, "kappa": 1.0}
-    single, double = (drlogit.solve(A, y, **options) for A in (X, X.astype(np.float64)))
+    single, double = (stated.solve(A, y, **options) for A in (X, X.astype(np.float64)))
     assert single.objective == pytest.approx(double.objective, abs=1e-12)
 
 
 def test_a_constant_feature_is_left_out_exactly():
     X, y = data()
     constant = np.column_stack([X, np.full(len(X), 0.1)])
-    result = drlogit.solve(constant, y, epsilon=0.02, kappa=1.0)
+    result = stated.solve(constant, y, epsilon=0.02, kappa=1.0)
     assert result.coef[-1] == 0.0
     assert result.objective == pytest.approx(
-        drlogit.solve(X, y, epsilon=0.02, kappa=1.0).objective, abs=1e-6
+        stated.solve(X, y, epsilon=0.02, kappa=1.0).objective, abs=1e-6
     )
 
 

@@ -12,8 +12,8 @@ import time
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from benchmarks import stated
 
-import drlogit
 from drlogit.fitting.solving import solve_problem
 from drlogit.problem.problem import build_problem
 from zoo import thin_data as data
@@ -75,11 +75,11 @@ def test_data_frames_and_labels_of_words():
     X, y = data()
     frame = pd.DataFrame(X, columns=list("abcdef")).assign(label=np.where(y, "yes", "no"))
     frames = dd.from_pandas(frame, npartitions=3)
-    result = drlogit.solve(frames[list("abcdef")], frames["label"], **SHORT)
-    assert_same_fit(result, drlogit.solve(X, y, **SHORT))
+    result = stated.solve(frames[list("abcdef")], frames["label"], **SHORT)
+    assert_same_fit(result, stated.solve(X, y, **SHORT))
 
-    model = drlogit.DRLogisticRegression(**ROUGH).fit(frames[list("abcdef")], frames["label"])
-    plain = drlogit.DRLogisticRegression(**ROUGH).fit(frame[list("abcdef")], frame["label"])
+    model = stated.classifier(**ROUGH).fit(frames[list("abcdef")], frames["label"])
+    plain = stated.classifier(**ROUGH).fit(frame[list("abcdef")], frame["label"])
     np.testing.assert_allclose(model.coef_, plain.coef_, atol=1e-6)
     assert model.classes_.tolist() == ["no", "yes"]
     assert model.feature_names_in_.tolist() == list("abcdef")
@@ -94,8 +94,8 @@ def test_estimator_takes_and_gives_dask_arrays():
     X, y = data()
     classes = np.where(y, 2, np.where(X[:, 0] + X[:, 1] > 0.3, 1, 0))
     lazy = chunked(X, 5)
-    model = drlogit.DRLogisticRegression(**ROUGH).fit(lazy, da.from_array(classes, chunks=50))
-    plain = drlogit.DRLogisticRegression(**ROUGH).fit(X, classes)
+    model = stated.classifier(**ROUGH).fit(lazy, da.from_array(classes, chunks=50))
+    plain = stated.classifier(**ROUGH).fit(X, classes)
     np.testing.assert_allclose(model.coef_, plain.coef_, atol=1e-6)
     for method in ("predict", "predict_proba", "predict_log_proba", "decision_function"):
         there, here = getattr(model, method)(lazy), getattr(model, method)(X)
@@ -117,7 +117,7 @@ def test_cross_validation():
     pd = pytest.importorskip("pandas")
     X, y = data()
     weights = np.random.default_rng(1).random(y.size)
-    search = drlogit.DRLogisticRegressionCV([0.1], [np.inf], cv=2, refit=False, tol=1e-3)
+    search = stated.search([0.1], [np.inf], cv=2, refit=False, tol=1e-3)
     here = search.fit(X, y, weights).cv_results_["mean_test_score"]
     with dask.config.set(scheduler="synchronous"):
         vectors = (da.from_array(v, chunks=100) for v in (y, weights))
@@ -142,7 +142,7 @@ def test_errors_name_what_is_wrong():
         ((lazy[:, 0], y), "X must have two dimensions, got 1"),
     ):
         with pytest.raises(ValueError, match=wrong):
-            drlogit.solve(*arguments, **OPTIONS)
+            stated.solve(*arguments, **OPTIONS)
 
 
 # --- a cluster ------------------------------------------------------------------------------
@@ -150,8 +150,8 @@ def test_errors_name_what_is_wrong():
 
 def test_two_processes_agree_and_nothing_is_left_behind(client):
     X, y = data()
-    result = drlogit.solve(sparse_blocks(X, 5), y, **SHORT)
-    assert_same_fit(result, drlogit.solve(X, y, **SHORT))
+    result = stated.solve(sparse_blocks(X, 5), y, **SHORT)
+    assert_same_fit(result, stated.solve(X, y, **SHORT))
     del result
     deadline = time.monotonic() + 60.0
     while client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)):
@@ -169,7 +169,7 @@ def test_a_table_agrees_and_moves_between_workers(client):
     problem = build_problem(*there, epsilon=0.02, **options)
     for epsilon in (0.02, 0.05):
         found = solve_problem(problem.with_radius(epsilon), tol=1e-9)
-        whole = drlogit.solve(X, y, epsilon=epsilon, tol=1e-9, **options)
+        whole = stated.solve(X, y, epsilon=epsilon, tol=1e-9, **options)
         assert found.objective == pytest.approx(whole.objective, abs=1e-9)
         shares = client.gather(problem.rows._shares)  # pickled where they are
         assert sum(share.n_samples for share in shares) == 400
@@ -177,7 +177,7 @@ def test_a_table_agrees_and_moves_between_workers(client):
 
 def test_a_killed_worker_costs_time_only():
     X, y = data()
-    reference = drlogit.solve(X, y, **SHORT)
+    reference = stated.solve(X, y, **SHORT)
     killed = []
 
     def kill(iterate):
@@ -189,7 +189,7 @@ def test_a_killed_worker_costs_time_only():
     # Of a cluster of its own: whether another worker takes its place is Dask's business.
     with new_cluster() as cluster, distributed.Client(cluster) as client:
         client.wait_for_workers(2)
-        result = drlogit.solve(chunked(X, 5), y, callback=kill, **SHORT)
+        result = stated.solve(chunked(X, 5), y, callback=kill, **SHORT)
         assert killed
         assert_same_fit(result, reference)
 
@@ -198,12 +198,12 @@ def test_columns_in_chunks_and_vectors_of_every_kind():
     """X cut in both directions, y as a column, weights in memory: the fit of the whole."""
     X, y = data()
     weights = 1.0 + np.arange(300) % 3
-    reference = drlogit.solve(X, y, sample_weight=weights, **SHORT)
+    reference = stated.solve(X, y, sample_weight=weights, **SHORT)
     pieces = da.from_array(X, chunks=(100, 2))
     column = da.from_array(y[:, None], chunks=(70, 1))
-    assert_same_fit(drlogit.solve(pieces, column, sample_weight=weights, **SHORT), reference)
+    assert_same_fit(stated.solve(pieces, column, sample_weight=weights, **SHORT), reference)
     lazy = da.from_array(weights, chunks=90)
-    assert_same_fit(drlogit.solve(pieces, y, sample_weight=lazy, **SHORT), reference)
+    assert_same_fit(stated.solve(pieces, y, sample_weight=lazy, **SHORT), reference)
 
 
 def test_parts_that_do_not_fit_together():
@@ -212,21 +212,21 @@ def test_parts_that_do_not_fit_together():
     unknown = da.from_array(X, chunks=(150, -1))
     unknown = unknown[unknown[:, 0] < np.inf]  # lengths that only the workers know
     with pytest.raises(ValueError, match=r"as many partitions as X .* unknown: 2, got 1"):
-        drlogit.solve(unknown, da.from_array(y, chunks=300)[da.ones(300, chunks=300) > 0], **SHORT)
+        stated.solve(unknown, da.from_array(y, chunks=300)[da.ones(300, chunks=300) > 0], **SHORT)
     # Both blocks are wrong, and whichever is looked at first says so.
     other = da.from_array(y, chunks=((100, 200),))[da.ones(300, chunks=((100, 200),)) > 0]
     with pytest.raises(ValueError, match=r"block [01] of y must have 150 labels, .* got [12]00"):
-        drlogit.solve(unknown, other, **SHORT)
+        stated.solve(unknown, other, **SHORT)
     with pytest.raises(ValueError, match=r"cut as X is: 150, got [12]00"):
-        drlogit.solve(unknown, y, sample_weight=other.astype(float) + 1.0, **SHORT)
+        stated.solve(unknown, y, sample_weight=other.astype(float) + 1.0, **SHORT)
     with pytest.raises(ValueError, match="at least one row, got none"):
-        drlogit.solve(blocks[:0], y, **SHORT)
+        stated.solve(blocks[:0], y, **SHORT)
 
 
 def test_a_second_fit_starts_from_the_first():
     X, y = data()
-    model = drlogit.DRLogisticRegression(epsilon=0.05, kappa=np.inf, warm_start=True)
-    assert model.fit(chunked(X, 2), y).fit(chunked(X, 2), y).dual_gap_[0] <= 1e-6
+    model = stated.classifier(epsilon=0.05, kappa=np.inf, warm_start=True)
+    assert model.fit(chunked(X, 2), y).fit(chunked(X, 2), y).dual_gap_ <= 1e-6
     with pytest.raises(ValueError, match="at least two classes, got one class: 1"):
         model.fit(chunked(X, 2), da.ones(300, chunks=100, dtype=int))
 
@@ -238,13 +238,13 @@ def test_a_frame_with_text_is_refused_with_a_way_that_works(kind):
     table = pd.DataFrame({"a": rng.normal(size=90), "c": rng.choice(["2020", "2021"], 90)})
     y = np.where(table.a + (table.c == "2020") + rng.normal(size=90) > 0.5, "yes", "no")
     frame = dd.from_pandas(table.astype({"c": kind}), npartitions=3)
-    model = drlogit.DRLogisticRegression(0.05, 1.0)
+    model = stated.classifier(0.05, 1.0)
     with pytest.raises(ValueError, match=r"column 'c' of a Dask frame must hold numbers.*dummies"):
         model.fit(frame, y)
     if kind != "datetime64[ns]":
         levels = dd.get_dummies(frame.categorize())
-        model.set_params(categories=[["c_2020", "c_2021"]]).fit(levels, y)
-        whole = drlogit.DRLogisticRegression(0.05, 1.0, feature_costs={}).fit(table, y)
+        model = stated.classifier(0.05, 1.0, categories=[["c_2020", "c_2021"]]).fit(levels, y)
+        whole = stated.classifier(0.05, 1.0).fit(table, y)
         assert model.worst_case_loss_ == pytest.approx(whole.worst_case_loss_, abs=2e-6)
 
 
@@ -253,7 +253,7 @@ def test_a_chunk_without_rows_has_nothing_to_do():
     X = np.clip(X, -1.0, 1.0)
     bounds = (-1.0, 1.0)
     stored = da.from_array(X, chunks=((100, 0, X.shape[0] - 100), -1))
-    there, here = (drlogit.solve(x, y, bounds=bounds, **OPTIONS) for x in (stored, X))
+    there, here = (stated.solve(x, y, bounds=bounds, **OPTIONS) for x in (stored, X))
     assert there.objective == pytest.approx(here.objective, abs=1e-9)
     assert np.shape(there.flip_share) == y.shape
 
@@ -269,6 +269,6 @@ def test_columns_of_one_parquet_file_are_cut_in_the_same_places(tmp_path, cluste
     with distributed.Client(cluster):
         stored = frames.read_parquet(tmp_path)
         columns = stored[[name for name in table if name != "y"]]
-        there = drlogit.DRLogisticRegression(**SHORT).fit(columns, stored["y"])
-    here = drlogit.DRLogisticRegression(**SHORT).fit(table.drop(columns="y"), table["y"])
+        there = stated.classifier(**SHORT).fit(columns, stored["y"])
+    here = stated.classifier(**SHORT).fit(table.drop(columns="y"), table["y"])
     np.testing.assert_allclose(there.coef_, here.coef_, atol=1e-6)

@@ -6,6 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from benchmarks import stated
 
 import drlogit
 import zoo
@@ -27,21 +28,21 @@ def test_fits_read_the_file_where_it_lies(offset, n_jobs):
     for block in rows.blocks:
         assert np.shares_memory(block.X.array if offset else block.X, stored)
     assert build_problem(stored[np.arange(300)], y, **OPTIONS).rows.in_memory  # these are copies
-    result, reference = (drlogit.solve(x, y, tol=1e-10, **OPTIONS) for x in (stored, X))
+    result, reference = (stated.solve(x, y, tol=1e-10, **OPTIONS) for x in (stored, X))
     assert result.objective == pytest.approx(reference.objective, abs=1e-9)
 
 
 def test_every_entry_point():
     X, y = data()
     stored = zoo.mapped(X)
-    limits = [drlogit.epsilon_max(x, y, kappa=1.0) for x in (X, stored)]
+    limits = [stated.epsilon_max(x, y, kappa=1.0) for x in (X, stored)]
     assert limits[0] == pytest.approx(limits[1], rel=1e-6)
-    model = drlogit.DRLogisticRegression(**OPTIONS).fit(stored, y)
-    assert model.dual_gap_[0] <= 1e-6
+    model = stated.classifier(**OPTIONS).fit(stored, y)
+    assert model.dual_gap_ <= 1e-6
     np.testing.assert_array_equal(model.predict(stored), model.predict(X))
     there, here = (drlogit.audit(model, x, y, kappa=1.0) for x in (stored, X))
     assert str(there) == str(here)
-    search = drlogit.DRLogisticRegressionCV(epsilons=4, kappas=(0.7,), cv=3)
+    search = stated.search(epsilons=4, kappas=(0.7,), cv=3)
     scores = [search.fit(x, y).cv_results_["mean_test_score"] for x in (X, stored)]
     np.testing.assert_allclose(*scores, rtol=1e-9)
 
@@ -52,7 +53,7 @@ def test_rows_in_a_file_take_the_path_of_rows_in_memory():
     X = rng.standard_normal((100_000, 40))
     y = X @ rng.standard_normal(40) / 8 + rng.logistic(size=100_000) > 0.0
     there, here = (
-        drlogit.solve(x, y, epsilon=0.1, kappa=1.0, n_jobs=1).info["grams"]
+        stated.solve(x, y, epsilon=0.1, kappa=1.0, n_jobs=1).info["grams"]
         for x in (zoo.mapped(X), X)
     )
     assert there == pytest.approx(here, abs=0.01)
@@ -63,8 +64,6 @@ def test_errors_name_the_row():
     X[25_000, 2] = np.nan
     with pytest.raises(ValueError, match="NaN in row 25000 of column 2"):
         build_problem(zoo.mapped(X), y, **OPTIONS)
-    with pytest.raises(ValueError, match="feature_costs='std' needs the features in memory"):
-        drlogit.DRLogisticRegression(feature_costs="std").fit(zoo.mapped(X[:300]), y[:300])
 
 
 @pytest.mark.slow
@@ -78,7 +77,7 @@ def test_a_fit_keeps_to_the_limit_of_what_it_may_gather(n_jobs, monkeypatch):
     stored = zoo.mapped(X)
     tracemalloc.start()
     try:
-        result = drlogit.solve(stored, y, epsilon=0.1, kappa=1.0, n_jobs=n_jobs)
+        result = stated.solve(stored, y, epsilon=0.1, kappa=1.0, n_jobs=n_jobs)
         assert tracemalloc.get_traced_memory()[1] <= X.nbytes // 4
     finally:
         tracemalloc.stop()

@@ -6,8 +6,8 @@ import pickle
 
 import numpy as np
 import pytest
+from benchmarks import stated
 
-import drlogit
 from drlogit.rows.checks import ParameterError
 
 X, Y = np.arange(12.0)[:, None], np.arange(12) % 2
@@ -27,7 +27,7 @@ X, Y = np.arange(12.0)[:, None], np.arange(12) % 2
 def test_the_parameter_is_named(name, value):
     given = {"epsilon": 0.1, "kappa": 1.0, name: value}
     with pytest.raises(ParameterError, match=f"^{name} must be") as error:
-        drlogit.solve(X, Y, **given)
+        stated.solve(X, Y, **given)
     assert error.value.parameter == name
     again = pickle.loads(pickle.dumps(error.value))
     assert (str(again), again.parameter) == (str(error.value), name)

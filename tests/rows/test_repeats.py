@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from benchmarks import stated
 
-import drlogit
 from drlogit.rows.repeats import merge_repeats
 
 
@@ -45,8 +45,8 @@ def test_same_answer_as_of_the_distinct_samples(sparse, norm):
     X, y, w = repeated(sparse, seed=2)
     few, labels, weights, _, origin = merge_repeats(X, y, w)
     ball = {"epsilon": 0.02, "kappa": 0.5, "norm": norm, "tol": 1e-10}
-    merged = drlogit.solve(X, y, sample_weight=w, **ball)
-    plain = drlogit.solve(few, labels, sample_weight=weights, **ball)
+    merged = stated.solve(X, y, sample_weight=w, **ball)
+    plain = stated.solve(few, labels, sample_weight=weights, **ball)
     assert merged.info["distinct_samples"] == labels.size
     assert merged.gap <= 1e-10
     assert plain.gap <= 1e-10

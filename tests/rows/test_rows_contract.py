@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from benchmarks import stated
 
-import drlogit
 import zoo
 from drlogit.rows.building import build_rows
 from drlogit.rows.reductions import Max, Min, Sum
@@ -144,8 +144,8 @@ def test_blocks_do_not_change_the_answer(kind, n_blocks, norm):
     X, y, weights = samples()
     given, jobs = kind(X, CUTS[n_blocks]), {"n_jobs": n_blocks}
     ball = {"kappa": 0.7, "norm": norm, "sample_weight": weights if norm == "l2" else None}
-    reference = drlogit.solve(X, y, epsilon=0.05, tol=1e-10, **ball)
-    result = drlogit.solve(given, y, epsilon=0.05, tol=1e-10, **ball, **jobs)
+    reference = stated.solve(X, y, epsilon=0.05, tol=1e-10, **ball)
+    result = stated.solve(given, y, epsilon=0.05, tol=1e-10, **ball, **jobs)
     assert result.gap <= 1e-10
     assert result.objective == pytest.approx(reference.objective, abs=1e-9)
     np.testing.assert_allclose(result.coef, reference.coef, atol=1e-6)
@@ -158,8 +158,8 @@ def test_blocks_do_not_change_the_answer(kind, n_blocks, norm):
 def test_radii_are_the_same_everywhere(kind):
     X, y, weights = samples()
     given, ball = kind(X, CUTS[5]), {"norm": "l2", "sample_weight": weights}
-    assert drlogit.epsilon_max(given, y, kappa=1.0, **ball) == pytest.approx(
-        drlogit.epsilon_max(X, y, kappa=1.0, **ball), rel=1e-8
+    assert stated.epsilon_max(given, y, kappa=1.0, **ball) == pytest.approx(
+        stated.epsilon_max(X, y, kappa=1.0, **ball), rel=1e-8
     )
 
 

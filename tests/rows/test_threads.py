@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pandas as pd
 import pytest
+from benchmarks import stated
 from threadpoolctl import ThreadpoolController
 
 import drlogit
@@ -101,7 +102,7 @@ def table():
 )
 def test_blas_is_held_back_during_every_fit_and_let_go_after(blas, samples):
     before, seen = blas(), []
-    drlogit.solve(*samples, callback=lambda _: seen.extend(blas()), **OPTIONS)
+    stated.solve(*samples, callback=lambda _: seen.extend(blas()), **OPTIONS)
     assert set(seen) == {1}
     assert blas() == before
     if len(os.sched_getaffinity(0)) > 1:
@@ -126,8 +127,8 @@ def test_blas_is_held_back_in_searches_audits_and_guarantees(blas, samples, monk
         seen.append(max(blas()))
         return 0.0
 
-    drlogit.DRLogisticRegressionCV(3, 2, cv=2, scoring=scoring, refit=False).fit(X, y)
-    model = drlogit.DRLogisticRegression(0.05, 1.0).fit(X, y)
+    stated.search(3, 2, cv=2, scoring=scoring, refit=False).fit(X, y)
+    model = stated.classifier(0.05, 1.0).fit(X, y)
     watch(Adversary, "loss_curve")
     watch(misclassification, "worst_error")
     watch(unseen_rows, "bounded_limit")
@@ -157,7 +158,7 @@ def test_fits_at_the_same_time_share_the_limit_and_leave_no_trace(blas):
             time.sleep(0.002 * number)  # they end one after another
             seen.extend(blas())
 
-        drlogit.solve(X, y, callback=watch, **OPTIONS)
+        stated.solve(X, y, callback=watch, **OPTIONS)
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(fit, range(8)))
@@ -172,7 +173,7 @@ def test_a_fit_that_fails_lets_go_of_blas(blas):
         raise RuntimeError("enough")
 
     with pytest.raises(RuntimeError, match="enough"):
-        drlogit.solve(*several_classes(), callback=fail, **OPTIONS)
+        stated.solve(*several_classes(), callback=fail, **OPTIONS)
     assert blas() == before
 
 
@@ -182,5 +183,5 @@ def test_a_limit_of_the_user_comes_back(blas):
             assert set(blas()) == {1}
         assert set(blas()) == {1}
     with ThreadpoolController().limit(limits=1, user_api="blas"):
-        drlogit.solve(*several_classes(), **OPTIONS)
+        stated.solve(*several_classes(), **OPTIONS)
         assert set(blas()) == {1}

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from benchmarks import stated
 
-import drlogit
 import zoo
 from drlogit.fitting.solving import solve_problem
 from drlogit.problem.problem import build_problem
@@ -27,8 +27,8 @@ def test_its_own_solution_takes_no_iteration(norm, kappa, immovable):
     costs = np.ones(X.shape[1])
     costs[[1, 5]] = np.inf if immovable else 1.0
     options = {"epsilon": 0.03, "kappa": kappa, "norm": norm, "feature_costs": costs}
-    first = drlogit.solve(X, y, **options)
-    again = drlogit.solve(X, y, start=first, **options)
+    first = stated.solve(X, y, **options)
+    again = stated.solve(X, y, start=first, **options)
     assert (again.n_iter, again.info["grams"]) == (0, 0)
     assert again.converged
     np.testing.assert_array_equal(again.coef, first.coef)
@@ -53,8 +53,8 @@ def test_starts_from_other_problems_lead_to_the_same_answer(change):
         given.update(X=X[::2], y=y[::2])
     else:
         other["norm"] = "l2"
-    cold = drlogit.solve(**other)
-    warm = drlogit.solve(**other, start=drlogit.solve(**given))
+    cold = stated.solve(**other)
+    warm = stated.solve(**other, start=stated.solve(**given))
     assert warm.gap <= 1e-6
     assert abs(warm.objective - cold.objective) <= 1e-6
 
@@ -65,9 +65,9 @@ def test_columns_that_are_empty_in_a_fold_do_not_stay_where_the_start_has_them(n
     X[:, 3] = 0.0
     X[1000:, 3] = 4.0 * y[1000:]
     options = {"epsilon": 0.03, "kappa": 1.0, "norm": norm}
-    start = drlogit.solve(X, y, **options)
+    start = stated.solve(X, y, **options)
     assert abs(start.coef[3]) > 0.1
-    found = drlogit.solve(X[:1000], y[:1000], start=start, **options)
+    found = stated.solve(X[:1000], y[:1000], start=start, **options)
     assert found.converged
     assert abs(found.coef[3]) <= 1e-9
 
@@ -99,27 +99,27 @@ def test_copies_sparse_and_mapped_rows_start_alike():
     X, y = zoo.logistic_data(1500)
     X[np.abs(X) < 0.8] = 0.0
     X, y = np.concatenate([X, X[:1000]]), np.concatenate([y, y[:1000]])  # copies are merged
-    first = drlogit.solve(X, y, epsilon=0.03, kappa=1.0)
-    reference = drlogit.solve(X, y, epsilon=0.027, kappa=1.0, tol=1e-9)
+    first = stated.solve(X, y, epsilon=0.03, kappa=1.0)
+    reference = stated.solve(X, y, epsilon=0.027, kappa=1.0, tol=1e-9)
     for matrix in (X, sp.csr_array(X), zoo.mapped(X)):
-        result = drlogit.solve(matrix, y, epsilon=0.027, kappa=1.0, start=first)
+        result = stated.solve(matrix, y, epsilon=0.027, kappa=1.0, start=first)
         assert reference.dual_objective - 1e-9 <= result.objective <= reference.objective + 1e-6
 
 
 def test_max_iter_holds_with_a_start():
     X, y = zoo.logistic_data()
-    first = drlogit.solve(X, y, epsilon=0.3, kappa=1.0)
-    result = drlogit.solve(X, y, epsilon=0.01, kappa=1.0, start=first, max_iter=2)
+    first = stated.solve(X, y, epsilon=0.3, kappa=1.0)
+    result = stated.solve(X, y, epsilon=0.01, kappa=1.0, start=first, max_iter=2)
     assert result.n_iter <= 2
 
 
 def test_distances():
     X, y = zoo.logistic_data(1000)
-    result = drlogit.solve(X, y, epsilon=0.03, kappa=1.0)
+    result = stated.solve(X, y, epsilon=0.03, kappa=1.0)
     problem = build_problem(X, y, epsilon=0.03, kappa=1.0)
     near, far = (start_from(problem.with_radius(e), result) for e in (0.031, 0.06))
     assert 0.0 < near.distance < far.distance
-    above = drlogit.solve(X, y, epsilon=0.06, kappa=1.0)
+    above = stated.solve(X, y, epsilon=0.06, kappa=1.0)
     excess = problem.with_radius(0.06).objective(far.model, far.lam) - above.objective
     assert excess <= far.distance
     # Of other samples it is known no better than their number allows.

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks import stated
 
 import drlogit
 from drlogit.verification.bounds import slack
@@ -32,7 +33,7 @@ def test_a_proof_proves_what_the_fit_claims(
     X, y = samples()
     X[:, 1] += 1e4
     weights = np.linspace(0.5, 2.0, y.size)
-    fit = drlogit.solve(X, y, epsilon=0.05, kappa=kappa, norm=norm, sample_weight=weights, **more)
+    fit = stated.solve(X, y, epsilon=0.05, kappa=kappa, norm=norm, sample_weight=weights, **more)
     fit.save_proof(tmp_path / "p.npz")
     again = kappa if np.ndim(kappa) == 1 else None
     data = (X, y, tmp_path / "p.npz")
@@ -47,7 +48,7 @@ def test_a_proof_proves_what_the_fit_claims(
 def test_other_labels_are_other_data(tmp_path: Path) -> None:
     """Labels 1 and 2 exchanged: neither bound is what the fit claims."""
     X, y = samples()
-    fit = drlogit.solve(X, y, epsilon=0.05, kappa=1.0)
+    fit = stated.solve(X, y, epsilon=0.05, kappa=1.0)
     fit.save_proof(tmp_path / "p.npz")
     exchanged = np.array([0, 2, 1])[y]
     assert drlogit.verify(fit, X, y, tmp_path / "p.npz")
@@ -59,7 +60,7 @@ def test_other_labels_are_other_data(tmp_path: Path) -> None:
 def test_flips_spend_the_radius() -> None:
     """All labels at random, as the predictions: only what that costs speaks against it."""
     X, y = samples()
-    fit = drlogit.solve(X, y, epsilon=0.05, kappa=1.0)
+    fit = stated.solve(X, y, epsilon=0.05, kappa=1.0)
     assert fit.dual is not None
     even = np.full((y.size, 3), 1.0 / 3.0)
     constant = replace(fit, coef=np.zeros((3, 4)), intercept=np.zeros(3))  # promises log 3
@@ -70,7 +71,7 @@ def test_flips_spend_the_radius() -> None:
 @pytest.mark.parametrize("part", ["probabilities", "labels", "flow"])
 def test_what_is_no_proof(part: str) -> None:
     X, y = samples()
-    fit = drlogit.solve(X, y, epsilon=0.02, kappa=math.inf, norm="l2")
+    fit = stated.solve(X, y, epsilon=0.02, kappa=math.inf, norm="l2")
     assert fit.dual is not None
     good = getattr(fit.dual, part)
     for wrong in (good[:-1], good + 0.1, -good, np.full_like(good, np.nan)):

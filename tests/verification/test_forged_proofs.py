@@ -13,6 +13,7 @@ import mpmath as mp
 import numpy as np
 import pandas as pd
 import pytest
+from benchmarks import stated
 from benchmarks.false_bounds import Generated, Judge
 from benchmarks.fuzz_files import awkward
 
@@ -56,7 +57,7 @@ def test_pieces_are_no_more_than_their_samples(excess: float) -> None:
     X[: n_samples // 2, 0] = X[n_samples // 2 :, 1] = 1.0
     y = np.arange(n_samples) % 2
     case = {"X": X, "y": y, "epsilon": 10.0, "kappa": 0.01, "categories": [[0, 1]]}
-    result = drlogit.solve(**case)
+    result = stated.solve(**case)
     honest = proven(result, case, pieces_beyond_their_samples(n_samples, 0.0))
     assert honest.lower == pytest.approx(math.log(2.0), abs=1e-8)
     found = proven(result, case, pieces_beyond_their_samples(n_samples, excess))
@@ -68,7 +69,7 @@ def test_a_change_to_the_highest_category_counts_once() -> None:
     """At ``ε = c/2`` the labels of two categories that separate them are as good as coins."""
     X, y = np.repeat(np.eye(2), 30, axis=0), np.repeat([1, 0], 30)
     case = {"X": X, "y": y, "epsilon": 0.35, "kappa": INF, "categories": [[0, 1]]}
-    result = drlogit.solve(**case)
+    result = stated.solve(**case)
     assert result.objective < 0.65
     result = replace(result, coef=np.zeros(2), intercept=0.0)  # promises log 2
     own = np.flatnonzero(y == 0)
@@ -79,7 +80,7 @@ def test_a_change_to_the_highest_category_counts_once() -> None:
         assert proven(result, case, DualPoint(np.full(60, 0.5), np.zeros(60), moves)).lower < 0.65
     enough = {**case, "epsilon": 0.51}
     point = DualPoint(np.full(60, 0.5), np.zeros(60), moves)
-    assert proven(drlogit.solve(**enough), enough, point).lower == pytest.approx(math.log(2.0))
+    assert proven(stated.solve(**enough), enough, point).lower == pytest.approx(math.log(2.0))
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.05])
@@ -91,9 +92,9 @@ def test_a_model_beyond_the_class_has_no_lower_bound(epsilon: float) -> None:
     X = np.column_stack([x, x + 1e-7 * direction])
     y = np.where(direction + 0.5 * rng.logistic(size=200) > 0.0, 1, -1)
     case = {"X": X, "y": y, "epsilon": epsilon, "kappa": INF, "feature_costs": [INF, INF]}
-    fit = drlogit.solve(**case)
+    fit = stated.solve(**case)
     # The optimum of the problem with the direction as a column of its own.
-    other = drlogit.solve(np.column_stack([x, direction]), y, epsilon=0.0, kappa=INF)
+    other = stated.solve(np.column_stack([x, direction]), y, epsilon=0.0, kappa=INF)
     slope = other.coef[1] * 1e7
     better = replace(
         fit, coef=np.array([other.coef[0] - slope, slope]), intercept=other.intercept,
@@ -116,13 +117,13 @@ def test_a_column_with_zeros_has_a_deviation_that_its_mean_bounds() -> None:
     X[7, 0], weights[7] = 0.0, 1e-24
     case = {"X": X, "y": rng.integers(0, 2, 30), "epsilon": 0.05, "kappa": 1.0,
             "feature_costs": np.array([INF, 1.0]), "sample_weight": weights}  # fmt: skip
-    found = proven(drlogit.solve(**case), case)
+    found = proven(stated.solve(**case), case)
     assert found.ok, found.reason
 
 
 def test_what_overflows_proves_nothing() -> None:
     X, y = np.array([[1e149, 1.0], [-1e149, 0.0], [1e149, 0.5], [1.0, 2.0]]), [1, 0, 0, 1]
-    fit = drlogit.solve(X, y, epsilon=0.1, kappa=1.0)
+    fit = stated.solve(X, y, epsilon=0.1, kappa=1.0)
     point = DualPoint(np.full(4, 0.5), np.zeros(4))
     assert drlogit.verify(replace(fit, dual=point), X, y).lower <= fit.objective
     with pytest.raises(ValueError, match=r"coefficients must be numbers below 1e\+150"):
@@ -136,7 +137,7 @@ def test_what_overflows_proves_nothing() -> None:
 def test_honest_fits_are_accepted(seed: int) -> None:
     """Far columns without an intercept, extreme weights, separated classes."""
     case = awkward(np.random.default_rng([seed, 4]))
-    result = drlogit.solve(**case)
+    result = stated.solve(**case)
     assert result.dual is not None
     found = proven(result, case)
     assert found.ok, found.reason
@@ -160,7 +161,7 @@ def test_a_group_takes_up_the_constant_with_one_rounding(seed: int) -> None:
     """Coefficients of 1e10 with an error of 1e-6 beside scores of order one."""
     mp.mp.dps = 50
     case = far_column_and_group(seed)
-    result, options = drlogit.solve(**case), {k: v for k, v in case.items() if k not in ("X", "y")}
+    result, options = stated.solve(**case), {k: v for k, v in case.items() if k not in ("X", "y")}
     value = Judge(Generated("", case["X"], case["y"], options)).value(result)
     assert value <= result.objective + 1e-12
     found = proven(result, case)
@@ -175,7 +176,7 @@ def test_separated_fits_have_a_proof(n_classes: int, tmp_path: Any) -> None:
     X, path = np.column_stack([np.eye(n_classes)[level], rng.random(30)]), tmp_path / "proof.npz"
     options = {"epsilon": 1e-9, "kappa": INF, "categories": [list(range(n_classes))]}
     for most in (1, 2, 200):
-        fit = drlogit.solve(X, level, max_iter=most, **options)
+        fit = stated.solve(X, level, max_iter=most, **options)
         fit.save_proof(path)
         found = drlogit.verify(replace(fit, dual=None), X, level, path)
         assert found.ok, found.reason
@@ -192,7 +193,7 @@ def test_tables_of_several_classes_are_proven_from_their_files(
     frame = pd.DataFrame({"a": rng.standard_normal(60), "job": rng.choice(list("xyz"), 60)})
     frame["own"] = rng.random(60) < 0.4
     y = rng.choice(list("pqr"), 60)
-    model = drlogit.DRLogisticRegression(0.02, norm=norm, fit_intercept=intercept).fit(frame, y)
+    model = stated.classifier(0.02, norm=norm, fit_intercept=intercept).fit(frame, y)
     model.save_proof(tmp_path / "p.npz", frame, y)
     drlogit.save_model(model, tmp_path / "m.json")
     for each in (model, drlogit.load_model(tmp_path / "m.json")):
@@ -207,7 +208,7 @@ def test_tables_of_several_classes_are_proven_from_their_files(
 def honest(tmp_path: Any) -> tuple[Any, Any, Any, Any]:
     rng = np.random.default_rng(0)
     X, y, path = rng.standard_normal((50, 3)), rng.integers(0, 2, 50), tmp_path / "proof.npz"
-    fit = drlogit.solve(X, y, epsilon=0.05, kappa=1.0)
+    fit = stated.solve(X, y, epsilon=0.05, kappa=1.0)
     fit.save_proof(path)
     return fit, X, y, path
 

@@ -15,6 +15,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from benchmarks import stated
 from benchmarks.false_bounds import SOURCES, Generated, Judge
 from sklearn.datasets import dump_svmlight_file
 
@@ -64,7 +65,7 @@ CASES = pytest.mark.parametrize("case", [PLAIN, DOMAINS], ids=["plain", "domains
 
 @cache
 def fit_of(plain):
-    return drlogit.solve(**(PLAIN if plain else DOMAINS))
+    return stated.solve(**(PLAIN if plain else DOMAINS))
 
 
 def fitted(case):
@@ -75,7 +76,7 @@ def fitted(case):
 def least_value(plain):
     """What no bound may exceed: the value of a model, with fifty digits."""
     case = dict(PLAIN if plain else DOMAINS)
-    best = drlogit.solve(**case, tol=1e-10)
+    best = stated.solve(**case, tol=1e-10)
     options = {"norm": "l1", "feature_costs": None, "fit_intercept": True}
     features, y = case.pop("X"), case.pop("y") > 0
     options |= {name: value for name, value in case.items() if value is not None}
@@ -93,10 +94,10 @@ def test_bounds_enclose_what_fifty_digits_say(kind, seed):
     if problem is None:
         return
     case = {"X": problem.X, "y": problem.y, **problem.options}
-    result = drlogit.solve(**case)
+    result = stated.solve(**case)
     found, judge = proven(result, case), judge_of(problem)
     assert found.ok, found.reason
-    assert found.lower <= judge.least_value(drlogit.solve(**case, tol=1e-10))
+    assert found.lower <= judge.least_value(stated.solve(**case, tol=1e-10))
     assert found.lower >= result.dual_objective - 2.0 * slack(result.dual_objective)
     assert found.upper <= result.objective + 2.0 * slack(result.objective)
     if result.converged and np.abs(result.coef).max() < 1e3:  # of the class
@@ -138,7 +139,7 @@ def test_gains_that_nearly_cancel_a_margin():
     ends = np.array([0.0, -inf]), np.array([1e8, inf])
     case = {"X": X, "y": y, "epsilon": 0.1, "kappa": 2.0, "bounds": ends,
             "feature_costs": np.array([1e-8, 1.0])}  # fmt: skip
-    result = drlogit.solve(**case)
+    result = stated.solve(**case)
     options = {"norm": "l1", "fit_intercept": True}
     options |= {name: value for name, value in case.items() if name not in ("X", "y")}
     found = proven(result, case)
@@ -218,8 +219,8 @@ def test_every_way_to_fail_has_its_sentence(case, tmp_path):
 
     refused("other coefficients or data", X=1.5 * case["X"] if case is PLAIN else case["X"][::-1])
     refused("other classes or samples", X=case["X"][:-1], y=case["y"][:-1], sample_weight=None)
-    wide = replace(result.ball, epsilon=2.0 * result.ball.epsilon)
-    refused("other coefficients", model=replace(result, ball=wide))
+    wide = replace(result.column_ball, epsilon=2.0 * result.column_ball.epsilon)
+    refused("other coefficients", model=replace(result, column_ball=wide))
     refused("the dual point proves", proof=replace(result.dual, s=0.9 * result.dual.s))
     refused("the dual point proves 0 ", proof=replace(result.dual, s=1.0 + result.dual.s))
     refused("other classes or samples", proof=replace(result.dual, s=result.dual.s[1:]))
@@ -230,7 +231,7 @@ def test_every_way_to_fail_has_its_sentence(case, tmp_path):
     with pytest.raises(ValueError, match="no dual point"):
         replace(result, dual=None).save_proof(path)
     with pytest.raises(ValueError, match="know its ball"):
-        proven(replace(result, ball=None), case)
+        proven(replace(result, column_ball=None), case)
     with pytest.raises(ValueError, match="expected a fitted drlogit model, got tuple"):
         drlogit.verify((result.coef, result.intercept), case["X"], case["y"], path)
     with pytest.raises(FileNotFoundError):
@@ -255,14 +256,14 @@ def test_moves_are_within_the_domain():
         assert proven(result, DOMAINS, wrong).lower <= least_value(False)
     wrong = replace(result.dual, moves=replace(moves, s=moves.s + 1.0))
     assert "the dual point proves 0 " in proven(result, DOMAINS, wrong).reason
-    certain = replace(result, ball=replace(result.ball, labels=FlipCosts(inf)))
+    certain = replace(result, column_ball=replace(result.column_ball, labels=FlipCosts(inf)))
     assert "the dual point proves 0 " in proven(certain, DOMAINS).reason
 
 
 def test_what_is_no_proof_of_two_classes_is_none_of_three():
     X, y = samples(3, 60)
-    several = drlogit.solve(X, np.arange(60) % 3, epsilon=0.1, kappa=1.0)
-    two = drlogit.solve(X, y, epsilon=0.1, kappa=1.0)
+    several = stated.solve(X, np.arange(60) % 3, epsilon=0.1, kappa=1.0)
+    two = stated.solve(X, y, epsilon=0.1, kappa=1.0)
     for fit, labels, other in ((two, y, several), (several, np.arange(60) % 3, two)):
         found = drlogit.verify(replace(fit, dual=other.dual), X, labels)
         assert "about other classes" in found.reason
@@ -274,7 +275,7 @@ def test_a_bounded_feature_of_one_value_is_charged():
     X, y = np.column_stack([np.full(40, 3.0), rng.standard_normal(40)]), rng.integers(0, 2, 40)
     case = {"X": X, "y": y, "epsilon": 0.3, "kappa": inf,
             "bounds": (np.array([0.0, -inf]), np.array([9.0, inf]))}  # fmt: skip
-    result = drlogit.solve(**case)
+    result = stated.solve(**case)
     assert proven(result, case).ok
     sample, none = np.arange(40), np.zeros(40)
     moves = Moves(sample, none > 0.0, np.full((40, 1), 64, np.uint8), none + 1.0, none + 0.5)
@@ -283,10 +284,10 @@ def test_a_bounded_feature_of_one_value_is_charged():
 
 
 def test_a_matrix_of_feature_costs_has_no_proof():
-    result = drlogit.solve(X, Y, epsilon=0.1, kappa=1.0, norm="l2", feature_costs=np.eye(3))
-    stated = replace(result, ball=replace(result.ball, feature_costs=np.eye(3)))
+    result = stated.solve(X, Y, epsilon=0.1, kappa=1.0, norm="l2", feature_costs=np.eye(3))
+    given = replace(result, column_ball=replace(result.column_ball, feature_costs=np.eye(3)))
     with pytest.raises(ValueError, match="a matrix of feature_costs has no proof"):
-        drlogit.verify(stated, X, Y)
+        drlogit.verify(given, X, Y)
 
 
 # --- samples and models of every kind -----------------------------------------------------------
@@ -308,7 +309,7 @@ def test_samples_are_the_same_wherever_they_are(case, kind, tmp_path):
         stored = features.tolist()
     else:
         stored = pytest.importorskip("dask.array").from_array(features, chunks=(11, 2))
-    result = drlogit.solve(**case | {"X": stored})
+    result = stated.solve(**case | {"X": stored})
     result.save_proof(tmp_path / "proof.npz")
     for each in (features, stored):
         found = proven(replace(result, dual=None), case | {"X": each}, tmp_path / "proof.npz")
@@ -324,7 +325,7 @@ def test_columns_far_from_zero_and_all_levels_beside_an_intercept():
     labels = np.sign(other[:, 0] + group - 1.5 + rng.standard_normal(200))
     costs = [inf] * 4 + [1.0, 1.0, inf, inf, inf]
     case = {"X": features, "y": labels, "epsilon": 0.05, "kappa": 1.0, "feature_costs": costs}
-    result = drlogit.solve(**case)
+    result = stated.solve(**case)
     assert proven(result, case).ok
     assert proven(result, case | {"X": sp.csr_array(features)}).ok
     # A level that is no longer quite the rest: no proof, and no false one either.
@@ -341,9 +342,9 @@ def test_everything_that_is_fitted_can_be_proven(tmp_path):
 
     path, grid = tmp_path / "proof.npz", {"epsilons": 2, "cv": 2}
     labels = np.where(X[:, 0] > 0.3, "b", np.where(X[:, 1] > 0.0, "c", "a"))
-    plain = drlogit.DRLogisticRegression(0.05)
+    plain = stated.classifier(0.05)
     for weight in ("balanced", {-1: 3.0, 1: 1.0}):
-        chosen = drlogit.DRLogisticRegressionCV(**grid, class_weight=weight).fit(X, Y)
+        chosen = stated.search(**grid, class_weight=weight).fit(X, Y)
         chosen.save_proof(path, X, Y)
         assert drlogit.verify(chosen, X, Y, path).ok
         assert not drlogit.verify(chosen.result_, X, Y, path).ok
@@ -352,7 +353,7 @@ def test_everything_that_is_fitted_can_be_proven(tmp_path):
     found[-1].save_proof(path, found[:-1].transform(X), Y)
     assert drlogit.verify(scaled, X, Y, path).ok
     assert not drlogit.verify(found[-1], X, Y, path).ok
-    several = drlogit.DRLogisticRegression(0.05).fit(X, labels)
+    several = stated.classifier(0.05).fit(X, labels)
     several.save_proof(path, X, labels)
     assert drlogit.verify(several, X, labels, path).ok
     assert "or data" in drlogit.verify(several, 1.01 * X, labels, path).reason
@@ -378,8 +379,8 @@ def table(n=150):
 def test_models_of_tables(tmp_path):
     frame, y = table()
     frame.loc[:3, "income"] = np.nan
-    model = drlogit.DRLogisticRegression(
-        0.05, 2.0, feature_costs={"age": inf, "income": "std"}, bounds={"income": (0.0, 50.0)},
+    model = stated.classifier(
+        0.05, 2.0, feature_costs={"age": inf}, bounds={"income": (0.0, 50.0)},
         missing="median", class_weight="balanced",
     ).fit(frame, y)  # fmt: skip
     model.save_proof(tmp_path / "proof.npz", frame, y)
@@ -393,7 +394,7 @@ def test_proofs_are_of_the_samples_given_even_if_fewer_were_fitted(tmp_path):
     """Where samples are few, equal ones are merged; those without weight are left out."""
     frame, y = table(12)
     frame, y, weights = frame.loc[[*range(12)] * 2], np.append(y, y), np.arange(24.0) % 5
-    model = drlogit.DRLogisticRegression(0.05, 2.0, categorical_features=["age", "job", "owner"])
+    model = stated.classifier(0.05, 2.0, categorical_features=["age", "job", "owner"])
     model.fit(frame, y, weights).save_proof(tmp_path / "proof.npz", frame, y, weights)
     found = drlogit.verify(model, frame, y, tmp_path / "proof.npz", sample_weight=weights)
     assert found.ok, found.reason
@@ -445,7 +446,7 @@ def test_the_checker_of_the_documentation():
     lower, upper = session["lower"], session["upper"]
     for seed, options in enumerate(BALLS):
         X, y = samples(seed)
-        result = drlogit.solve(X, y, **options)
+        result = stated.solve(X, y, **options)
         found = drlogit.verify(result, X, y)
         intercept = options.get("fit_intercept", True)
         costs = np.array(options.get("feature_costs", np.ones(3)))
@@ -502,7 +503,7 @@ def points(kind):
     if kind in ("both", "plain"):
         for seed, options in enumerate(BALLS):
             case = {**dict(zip("Xy", samples(seed), strict=True)), **options}
-            problem, result = build_problem(**case), drlogit.solve(**case)
+            problem, result = build_problem(**case), stated.solve(**case)
             best = problem.join(result.coef, result.intercept)
             flips = 0.5 * np.isfinite(problem.kappa)
             half = problem.rows.scatter(np.full(len(case["y"]), flips))
@@ -515,7 +516,7 @@ def points(kind):
             solution = interior_point_with_domains(problem, tol=1e-6, monitor=Monitor(None, 0))
             for share, by in ((1.0, 0.0), (1.0, 1e-7), (1.0, 1e-6), (0.6, 0.0)):
                 radius = case["epsilon"] * share
-                result = drlogit.solve(**case | {"epsilon": radius})
+                result = stated.solve(**case | {"epsilon": radius})
                 point, _ = problem.rows.run(_tilted, solution.point, by)
                 model = problem.join(result.coef, result.intercept)
                 smaller = problem.with_radius(radius)
@@ -568,6 +569,6 @@ def test_plain_fits_flip_no_label_even_without_weight() -> None:
     """The last sample counts for nothing and lies further out than any λ of a separated fit."""
     X = np.array([[1.0, 0.5], [-1.0, 0.3], [1.2, -1.0], [-0.7, -0.2], [50.0, 1.0]])
     y, weights = np.array([1, -1, 1, -1, 1]), np.array([1.0, 1.0, 1.0, 1.0, 0.0])
-    fit = drlogit.solve(X, y, epsilon=0.0, kappa=1.0, sample_weight=weights)
+    fit = stated.solve(X, y, epsilon=0.0, kappa=1.0, sample_weight=weights)
     assert not fit.flip_share.any()
     assert drlogit.verify(fit, X, y, sample_weight=weights).ok

@@ -26,8 +26,8 @@ from sklearn.preprocessing import StandardScaler
 
 from ..datasets.bundled import load_heart_disease, write_hospitals
 from ..estimators.classifier import DRLogisticRegression
-from ..estimators.tolerances import allowances, tolerances
 from ..estimators.training_data import matrix_of
+from ..problem.ball import Ball
 from ..report.audits import audit
 from ..robustness.shifts import shift
 from ..robustness.worst_case import worst_case
@@ -74,15 +74,15 @@ def run(arguments: Namespace, console: Console) -> int:
     declared = dict(arguments.tolerate or _TOLERATED)
     stated = dict(declared)
     kinds = {kind: stated.pop(kind) for kind in _KINDS if kind in stated}
-    tolerated = tolerances(**kinds, columns=stated)
-    robust = DRLogisticRegression(**tolerated.parameters, missing="median").fit(*fitted)
+    ball = Ball.tolerating(**kinds, columns=stated)
+    robust = DRLogisticRegression(ball=ball, missing="median").fit(*fitted)
     models = _compared(robust, *fitted)
     tuned = models["tuned"]
     places = {"Cleveland, kept aside": kept, **{_PLACES[name]: parts[name] for name in _PLACES}}
     report = audit(
         {"robust": robust, "tuned": tuned},
         *kept,
-        epsilons=[robust.epsilon_ * k / 4 for k in range(9)],
+        epsilons=[robust.ball_.epsilon * k / 4 for k in range(9)],
         holdout=kept,
     )
     moved = shift(robust, *kept, *parts["long-beach"])
@@ -91,13 +91,15 @@ def run(arguments: Namespace, console: Console) -> int:
         report.to_html(arguments.output, subtitle=subtitle)
     record = {
         "tolerated": declared,
-        "fit": {"objective": robust.worst_case_loss_[0], "gap": robust.dual_gap_[0]}
+        "fit": {"objective": robust.worst_case_loss_, "gap": robust.dual_gap_}
         | {"dual_bound": robust.result_.dual_objective},
         "places": [
             {"place": place, "n": len(own[1]), **_losses(models, *own)}
             for place, own in places.items()
         ],
-        "worst_case": {name: _worst(report, name, robust.epsilon_) for name in report.guarantees},
+        "worst_case": {
+            name: _worst(report, name, robust.ball_.epsilon) for name in report.guarantees
+        },
         "guarantees": {name: asdict(each) for name, each in report.guarantees.items()},
         "cut_offs": [_cut_off(robust, *kept, threshold) for threshold in (0.5, 0.2)],
         "shift_to_long_beach": moved.to_dict(),
@@ -132,7 +134,10 @@ def _ridges(model: Any, X: Any, y: Any) -> list[Any]:
         own = copy.copy(model)
         own.coef_ = fit.coef_ / scaler.scale_
         own.intercept_ = fit.intercept_ - own.coef_ @ scaler.mean_
-        own.epsilon_, own.result_ = 0.0, None  # fitted for no radius, and without a certificate
+        own.ball_, own.result_ = (
+            model.ball_.replace(epsilon=0.0),
+            None,
+        )  # fitted for no radius, and without a certificate
         found.append(own)
     return found
 
@@ -191,7 +196,7 @@ Cleveland and used on patients that they have not seen, there and in three other
   robust     drlogit
 
 The robust model is told how much may be wrong with the data, or change elsewhere:
-{_indented(allowances(robust))}
+{_indented(robust.ball_.allowed())}
 
 Log-loss (patients); lower is better, and a coin has 0.693
 {head}

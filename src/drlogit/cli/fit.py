@@ -19,10 +19,8 @@ import numpy as np
 
 from ..estimators.classifier import DRLogisticRegression
 from ..estimators.classifier_cv import DRLogisticRegressionCV
-from ..estimators.tolerances import allowances
 from ..files.model_file import write_model
 from ..files.writing import write_text
-from ..problem.ball import Ball
 from ..problem.norms import NORMS
 from . import options
 from .console import DONE, INTERRUPTED, NOT_CONVERGED, Console
@@ -121,14 +119,8 @@ def _keep_rows_out(samples: FileSamples, arguments: Namespace) -> FileSamples:
 
 def _estimator(arguments: Namespace, samples: FileSamples, classes: list[Any]) -> Any:
     """The estimator that the options state."""
-    ball = (stated_ball(arguments, classes, None) or Ball()).resolve(
-        samples.X, samples.labels, samples.sample_weight
-    )
-    costs = ball.feature_costs
     settings = {
-        "norm": ball.norm,
-        "feature_costs": costs if hasattr(samples.X, "columns") else [*costs.values()],
-        "bounds": ball.bounds,
+        "ball": stated_ball(arguments, classes, None),
         "fit_intercept": not arguments.no_intercept,
         "missing": arguments.missing,
         "class_weight": "balanced" if arguments.balanced else None,
@@ -137,7 +129,7 @@ def _estimator(arguments: Namespace, samples: FileSamples, classes: list[Any]) -
         "max_time": arguments.max_time,
     }
     if arguments.cv is None:
-        return DRLogisticRegression(ball.epsilon, ball.kappa, **settings)
+        return DRLogisticRegression(**settings)
     return DRLogisticRegressionCV(cv=arguments.cv, **settings)
 
 
@@ -183,13 +175,13 @@ def _record(model: Any, samples: FileSamples, notes: dict[str, Any]) -> dict[str
         "n_samples": int(right.size),
         "classes": classes,
         "positive": notes.get("positive", classes[1] if len(classes) == 2 else None),
-        "epsilon": model.epsilon_,
-        "kappa": model.kappa_,
-        "norm": model.norm,
-        "allows": allowances(model),
-        "worst_case_loss": float(model.worst_case_loss_[0]),
+        "epsilon": model.ball_.epsilon,
+        "kappa": model.ball_.kappa,
+        "norm": model.ball_.norm,
+        "allows": model.ball_.allowed(),
+        "worst_case_loss": model.worst_case_loss_,
         "lower_bound": result.dual_objective,
-        "gap": float(model.dual_gap_[0]),
+        "gap": model.dual_gap_,
         "status": str(result.status),
         "n_iter": result.n_iter,
         "seconds": result.solve_time,

@@ -24,8 +24,9 @@ from ..fitting.paths import (
     solve_radii,
     warn_about_gaps,
 )
+from ..fitting.posing import check_ball
+from ..problem.ball import Ball
 from ..problem.classes import ClassProblem
-from ..problem.label_costs import StatedKappa, kappa_text
 from ..problem.problem import Problem
 from ..problem.result import Result, Status
 from ..problem.stopping import Stop
@@ -37,18 +38,25 @@ from .training_data import TrainingData, training_data
 def epsilon_max(
     X: Any,
     y: ArrayLike,
+    ball: Ball,
     *,
-    kappa: Any,
     sample_weight: ArrayLike | None = None,
     **parameters: Any,
 ) -> float:
     """The smallest radius at which the robust model is constant: all penalised coefficients are 0.
 
-    ``parameters`` are those of :class:`drlogit.DRLogisticRegression`, such as ``norm``;
-    ``epsilon / kappa`` is the largest share of labels the adversary may flip.  With two classes,
-    ε_max is at most ``kappa / 2``, because an adversary that flips half of the labels leaves
-    nothing to learn.  If flips of one class have several costs, the model may also be constant at
-    some smaller radii.
+    With two classes, ε_max is at most ``kappa / 2``, because an adversary that flips half of the
+    labels leaves nothing to learn.  If flips of one class have several costs, the model may also be
+    constant at some smaller radii.
+
+    Parameters
+    ----------
+    X, y, sample_weight
+        As in :func:`drlogit.solve`; X may be a table.
+    ball : Ball
+        What may be wrong; its ``epsilon`` counts for nothing.
+    **parameters
+        Parameters of :class:`drlogit.DRLogisticRegression`, such as ``fit_intercept``.
 
     Returns
     -------
@@ -60,10 +68,10 @@ def epsilon_max(
     --------
     >>> import drlogit
     >>> X, y = drlogit.datasets.make_synthetic(200, 5, random_state=0)
-    >>> drlogit.epsilon_max(X, y, kappa=0.1) <= 0.05
+    >>> drlogit.epsilon_max(X, y, drlogit.Ball(kappa=0.1)) <= 0.05
     True
     """
-    _, _, problem = _posed(X, y, sample_weight, kappa, parameters)
+    _, _, problem = _posed(X, y, sample_weight, ball, parameters)
     return largest_radius(problem)
 
 
@@ -85,8 +93,8 @@ class RegularizationPath:
         Worst-case expected log-losses and certified duality gaps, in nats.
     n_iters : array of shape (n_epsilons,)
         Iterations of the solver.
-    kappa, norm
-        The flip cost κ and the transport norm, the same for all.
+    ball : Ball
+        What the models share, in plain numbers; its ``epsilon`` counts for nothing.
     epsilon_max : float
         The smallest radius at which the model is constant, or an upper bound of it where a matrix
         costs much more than products with X (:func:`~drlogit.epsilon_max` returns it exactly).
@@ -101,8 +109,7 @@ class RegularizationPath:
     objectives: FloatArray
     gaps: FloatArray
     n_iters: np.ndarray[Any, np.dtype[np.int64]]
-    kappa: StatedKappa
-    norm: str
+    ball: Ball
     epsilon_max: float
     feature_names: list[str] | None = None
 
@@ -118,7 +125,7 @@ class RegularizationPath:
     def __repr__(self) -> str:
         return (
             f"RegularizationPath({len(self)} radii from {self.epsilons[0]:.4g} to "
-            f"{self.epsilons[-1]:.4g}, kappa={kappa_text(self.kappa)}, norm={self.norm!r}, "
+            f"{self.epsilons[-1]:.4g}, norm={self.ball.norm!r}, "
             f"largest gap {self.gaps.max():.1e})"
         )
 
@@ -126,11 +133,11 @@ class RegularizationPath:
 def regularization_path(
     X: Any,
     y: ArrayLike,
+    ball: Ball,
     epsilons: ArrayLike | None = None,
     *,
     n_epsilons: int = 30,
     min_fraction: float = 1e-3,
-    kappa: Any = 1.0,
     sample_weight: ArrayLike | None = None,
     warm_start: bool = True,
     callback: Callable[[Result], Any] | None = None,
@@ -144,6 +151,8 @@ def regularization_path(
         Features.
     y : array of shape (n_samples,)
         Labels; of two classes, the one that sorts last is the positive class.
+    ball : Ball
+        What may be wrong; its ``epsilon`` counts for nothing.
     epsilons : array, optional
         Radii, in any order; by default ``n_epsilons`` of them, evenly spaced on a logarithmic
         scale from :func:`~drlogit.epsilon_max` down to ``min_fraction`` of it.
@@ -151,18 +160,14 @@ def regularization_path(
         Number of radii, if they are not given.
     min_fraction : float
         The smallest radius as a fraction of the largest, if radii are not given.
-    kappa : float, dict or array of shape (n_samples,)
-        Cost of flipping a label: ``epsilon / kappa`` is the largest share of labels that the
-        adversary may flip.  ``inf`` if labels are correct; by label or by sample as in
-        :class:`~drlogit.DRLogisticRegression`.
     sample_weight : array of shape (n_samples,), optional
-        Non-negative weights; only their proportions matter.
+        Non-negative weights, which count as repetitions.
     warm_start : bool
         Whether each fit starts from the ones before it.
     callback : callable, optional
         Called with the :class:`~drlogit.Result` of each radius when it is available.
     **parameters
-        Parameters of :class:`~drlogit.DRLogisticRegression`, such as ``norm`` and ``tol``.
+        Parameters of :class:`~drlogit.DRLogisticRegression`, such as ``tol``.
         ``max_time`` limits the seconds of all fits together.  The fit at the limit returns its best
         certified model, and no further radius is fitted.
 
@@ -183,15 +188,15 @@ def regularization_path(
     >>> from sklearn.preprocessing import StandardScaler
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> X = StandardScaler().fit_transform(X)
-    >>> path = drlogit.regularization_path(X, y, n_epsilons=5, kappa=1.0)
+    >>> path = drlogit.regularization_path(X, y, drlogit.Ball(kappa=1.0), n_epsilons=5)
     >>> path.coefs.shape
     (5, 30)
     >>> bool((path.gaps <= 1e-6).all())
     True
     """
-    learner, data, problem = _posed(X, y, sample_weight, kappa, parameters)
+    learner, data, problem = _posed(X, y, sample_weight, ball, parameters)
     stop = Stop(learner.max_time)
-    names = data.model["names"]
+    names = None if isinstance(data.names, range) else data.names
     limit = largest_radius(problem, exact=False)
     if epsilons is None:
         radii = radii_below(limit, check_count(n_epsilons, "n_epsilons"), min_fraction)
@@ -199,9 +204,13 @@ def regularization_path(
         radii = check_radii(epsilons)
     results = []
     fits = solve_radii(
-        problem, radii, warm_start=warm_start, solver=learner.solver, tol=learner.tol,
-        max_iter=learner.max_iter, stop=stop,
-    )  # fmt: skip
+        problem,
+        radii,
+        warm_start=warm_start,
+        tol=learner.tol,
+        max_iter=learner.max_iter,
+        stop=stop,
+    )
     for radius, result in zip(radii, fits, strict=False):  # fewer, if the time is up
         coef, intercept = data.reported(result.coef, result.intercept, float(radius))
         results.append(replace(result, coef=coef, intercept=intercept))
@@ -229,17 +238,17 @@ def regularization_path(
         objectives=np.array([result.objective for result in results]),
         gaps=np.array([result.gap for result in results]),
         n_iters=np.array([result.n_iter for result in results]),
-        kappa=problem.cost.labels.stated(learner.classes_),
-        norm=problem.norm.name,
+        ball=data.fitted_ball(problem),
         epsilon_max=limit,
         feature_names=None if names is None else [str(name) for name in names],
     )
 
 
 def _posed(
-    X: Any, y: Any, sample_weight: Any, kappa: Any, parameters: dict[str, Any]
+    X: Any, y: Any, sample_weight: Any, ball: Ball, parameters: dict[str, Any]
 ) -> tuple[DRLogisticRegression, TrainingData, Problem | ClassProblem]:
     """An estimator, the checked samples, and the problem that it would solve, with ε = 1."""
-    learner = DRLogisticRegression(1.0, kappa, **parameters)
-    data = training_data(learner, X, y, sample_weight, kappa)
-    return learner, data, data.pose(1.0, kappa)
+    check_ball(ball)
+    learner = DRLogisticRegression(**parameters)
+    data = training_data(learner, X, y, sample_weight, ball, learner.n_jobs)
+    return learner, data, data.pose(1.0)

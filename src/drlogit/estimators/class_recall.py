@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from ..problem.label_costs import StatedKappa
 from ..rows.arrays import FloatArray, IndexArray
 from .tables.frames import listed
 
@@ -84,7 +83,7 @@ class ClassRecall:
         ]
 
     def neglected(
-        self, epsilon: float, kappa: StatedKappa, as_often_from: float | None = None
+        self, epsilon: float, kappa: Any, as_often_from: float | None = None
     ) -> str | None:
         """A warning about the rarest class that is almost never predicted, or None.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from difflib import get_close_matches
 from functools import cache
@@ -26,18 +26,21 @@ from ..fitting.paths import (
     warn_about_gaps,
 )
 from ..fitting.solving import announce
+from ..problem.ball import Ball
 from ..problem.classes import ClassProblem
 from ..problem.label_costs import FlipCosts
+from ..problem.norms import NormName
 from ..problem.problem import Problem
 from ..problem.result import Status
 from ..problem.stopping import Stop
 from ..rows.arrays import FloatArray, IndexArray, is_dask
+from ..rows.checks import as_numbers
 from ..rows.chunks import in_memory
 from .classifier import DRLogisticRegression
 from .folds import choose, mean_log_likelihood, rising_end, score_fold, tabulate
 from .robust_classifier import RobustLinearClassifier
 from .tables.frames import is_table
-from .training_data import TrainingData, training_data
+from .training_data import training_data
 
 #: Gap of fits within folds, if ``tol`` is smaller.  With 1e-4 mean scores of six tables (of the
 #: bars) moved by up to .44 standard errors, though each chose the pair that 1e-6 chose.
@@ -67,9 +70,12 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
     kappas : int or array
         Costs of flipping a label (``inf``: labels are correct), or their number.  A number n
         chooses ``inf`` and n - 1 values on a logarithmic scale from 0.2 to 6 times the ε_max of
-        ``kappa = inf``.  If ``kappa`` is given, these are factors of it.
-    kappa : dict or array of shape (n_samples,), optional
-        Cost of flipping a label, by label or by sample, as in :class:`DRLogisticRegression`.
+        ``kappa = inf``.  With a ``ball``, these are factors of its κ.
+    norm : {"l1", "l2", "linf"}, optional
+        Norm in which moves of several numbers of a row are added.
+    ball : Ball, optional
+        The ball to search around: its own ε and κ are always among those that are tried, and costs
+        and tolerances are resolved for the rows of each fold.
     min_fraction : float
         The smallest radius as a fraction of ε_max.
     cv : int, splitter or iterable
@@ -77,14 +83,13 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         ``GroupKFold()`` and ``fit(..., groups=part)``, each fold is another part.
     scoring : str or callable, optional
         Score to maximise, as in scikit-learn; by default the negative log-loss, weighted if the
-        samples have weights.  Scores are about recorded labels, also with ``label_noise``.
+        samples have weights.
     one_standard_error : bool
         Take the largest radius, at the best κ, whose mean score is within one standard error
         of the best.
     refit : bool
         Whether to fit the chosen model to all data.  Without a refit the estimator cannot predict.
-    norm, fit_intercept, feature_costs, categories, bounds, categorical_features, \
-numbers, missing, solver, tol, max_iter, class_weight, label_noise
+    fit_intercept, categorical_features, missing, class_weight, tol, max_iter
         As in :class:`DRLogisticRegression`.
     max_time : float, optional
         Time limit in seconds for the whole search, including the final fit.  If it is reached, the
@@ -97,18 +102,16 @@ numbers, missing, solver, tol, max_iter, class_weight, label_noise
 
     Attributes
     ----------
-    epsilon_ : float
-        The radius chosen.
-    kappa_ : float, dict or "by sample"
-        The flip cost chosen.  If it is by sample, ``cv_results_["param_kappa"][best_index_]`` is
-        the factor chosen.
+    ball_ : Ball
+        The ball chosen, in plain numbers.
     cv_results_ : dict of arrays
         One entry for each pair, with κ ascending and ε descending: ``param_kappa``,
         ``param_epsilon``, ``params``, ``flip_budget`` (ε/κ, the largest share of flipped
-        labels, unless ``kappa`` is given), ``split0_test_score`` …, ``mean_test_score``,
-        ``std_test_score``, ``rank_test_score``, ``mean_fit_time``, ``mean_n_iter``, ``max_gap``
-        (at most 1e-5, or ``tol`` if that is larger).  ``pandas.DataFrame(cv_results_)`` makes a
-        table.
+        labels), ``split0_test_score`` …, ``mean_test_score``, ``std_test_score``,
+        ``rank_test_score``, ``mean_fit_time``, ``mean_n_iter``, ``max_gap`` (at most 1e-5, or
+        ``tol`` if that is larger).  ``pandas.DataFrame(cv_results_)`` makes a table.  If κ
+        differs between labels or rows, ``param_kappa`` has factors of it, and there is no
+        ``flip_budget``.
     best_index_ : int
         Index of the pair chosen in ``cv_results_``.
     best_score_ : float
@@ -118,7 +121,7 @@ numbers, missing, solver, tol, max_iter, class_weight, label_noise
         more than a standard error.  If the radii were given, ``fit`` warns.
     n_splits_ : int
         Number of folds.
-    classes_, n_features_in_, feature_names_in_, encoding_, feature_costs_, categories_, bounds_
+    classes_, n_features_in_, feature_names_in_, encoding_
         As in :class:`DRLogisticRegression`.
     coef_, intercept_, lambda_, worst_case_loss_, dual_gap_, n_iter_, result_
         As in :class:`DRLogisticRegression`, for the last fit; if ``refit``.
@@ -145,8 +148,8 @@ numbers, missing, solver, tol, max_iter, class_weight, label_noise
 
     epsilons: int | ArrayLike = 7
     kappas: int | ArrayLike = 2
+    norm: NormName | None = None
     _: KW_ONLY
-    kappa: Any = None
     min_fraction: float = 1e-3
     cv: Any = 5
     scoring: str | Callable[..., float] | None = None
@@ -172,11 +175,10 @@ numbers, missing, solver, tol, max_iter, class_weight, label_noise
         y : array of shape (n_samples,)
             Class labels of any type.
         sample_weight : array of shape (n_samples,), optional
-            Non-negative weights, for the fits and for the scores.  Only their proportions
-            matter.
+            Non-negative weights, for the fits and for the scores.
         kappa : array of shape (n_samples,), optional
-            Cost of flipping each label, in place of the parameter ``kappa``; split into folds with
-            the samples.
+            Cost of flipping each label, in place of that of the ball; split into folds with the
+            samples, and multiplied by factors.
         groups : array of shape (n_samples,), optional
             The group of each sample, for splitters such as ``LeaveOneGroupOut`` and
             ``GroupKFold``.
@@ -193,11 +195,9 @@ numbers, missing, solver, tol, max_iter, class_weight, label_noise
         UserWarning
             The chosen model is constant, or the scores still improve at the end of the given radii;
             also those of :meth:`DRLogisticRegression.fit`.
-        UnscaledDataWarning
-            Some columns vary by orders of magnitude more than others, and no costs are stated.
         """
         with self._unless_it_fails():
-            self._fit(X, y, sample_weight, self.kappa if kappa is None else kappa, groups)
+            self._fit(X, y, sample_weight, kappa, groups)
         return self
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, kappa: Any, groups: Any) -> None:
@@ -214,7 +214,12 @@ numbers, missing, solver, tol, max_iter, class_weight, label_noise
             in_memory(each) if is_dask(each) else each for each in (y, sample_weight, kappa)
         )
         scorer = self._scorer()
-        given = training_data(self, X, y, sample_weight, kappa)
+        ball = self._stated_ball()
+        around = self.ball is not None or kappa is not None
+        if kappa is not None:
+            kappa = as_numbers(kappa, "kappa")
+            ball = ball.replace(kappa=kappa)
+        given = training_data(self, X, y, sample_weight, ball, self.n_jobs)
         if groups is not None and np.shape(groups) != given.y.shape:
             raise ValueError(
                 f"groups must have one entry for each of {given.y.size} samples, got shape "
@@ -225,26 +230,27 @@ numbers, missing, solver, tol, max_iter, class_weight, label_noise
             (np.sort(every[train]), np.sort(every[test]))  # ascending: the order that blocks want
             for train, test in cv.split(given.X, given.y, groups)
         ]
-        problem = given.pose(0.0, np.inf, self.n_jobs)
-        self._advise(problem.rows)
-        unit = given.unit(problem)
-        kappas, epsilons = self._grid(given, problem, unit)
+        own = given.ball.kappa if around else None
+        differ = own is not None and not isinstance(own, float)  # between labels or rows
+        problem = given.pose(0.0, None if differ else np.inf)
+        self._advise(given)
+        unit = problem.cost.labels if differ else FlipCosts(1.0)
+        kappas, epsilons = self._grid(given.ball if around else None, problem, unit)
         self.n_splits_ = len(splits)
         counted = is_count(self.epsilons)  # chosen here, from ε_max downwards
-        # Levels are learnt in each fold, and what is stated by column may be so by name.
-        stated = (self.categories, self.bounds, self.feature_costs)
-        matrix = self.encoding_ is None and all(s is None or isinstance(s, str) for s in stated)
-        raw = is_table(X) and not matrix and not is_dask(given.X)
+        # Levels are learnt in each fold, and a ball may name columns.
+        raw = is_table(X) and (self.encoding_ is not None or self.ball is not None)
         weights = None if sample_weight is None else np.asarray(sample_weight)
-        samples = X if raw else given.X, given.y, weights, given.kappa
+        samples = X if raw else given.X, given.y, weights, kappa
         fits = len(splits) * sum(radii.size for radii in epsilons)
         announce(problem, self.on_fold, self.verbose, fits)
         of_folds = stop.sooner(1.0 - self.refit / (len(splits) + 1.0))
         found = self._run_folds(
-            scorer, samples, splits, kappas, epsilons, of_folds, from_largest=counted
-        )
+            (ball, differ), scorer, samples, splits, kappas, epsilons, of_folds,
+            from_largest=counted,
+        )  # fmt: skip
         found = self._scored(found)
-        self.cv_results_ = tabulate(kappas, epsilons, found, factors=given.kappa is not None)
+        self.cv_results_ = tabulate(kappas, epsilons, found, factors=differ)
         self.best_index_ = choose(
             self.cv_results_, self.n_splits_, one_standard_error=self.one_standard_error
         )
@@ -252,22 +258,25 @@ numbers, missing, solver, tol, max_iter, class_weight, label_noise
         gaps = found[:, -1].ravel().tolist()
         warn_about_gaps(type(self).__name__, gaps, max(self.tol, FOLD_TOL), ended, stacklevel=4)
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
-        self.epsilon_ = float(self.cv_results_["param_epsilon"][self.best_index_])
+        epsilon = float(self.cv_results_["param_epsilon"][self.best_index_])
         end = rising_end(self.cv_results_, self.best_index_, self.n_splits_)
         # From ε_max on all models are alike, and at 0 there is no smaller radius.
-        self.at_grid_edge_ = self.epsilon_ > 0.0 if end == -1 else end == 0 and not counted
+        self.at_grid_edge_ = epsilon > 0.0 if end == -1 else end == 0 and not counted
         if self.at_grid_edge_ and not counted:
             which, other = ("largest", "larger") if end == 0 else ("smallest", "smaller")
             warnings.warn(
                 f"{type(self).__name__} chose the {which} radius given, "
-                f"epsilon={self.epsilon_:.4g}, and the scores still improve there: try {other} "
+                f"epsilon={epsilon:.4g}, and the scores still improve there: try {other} "
                 "radii.",
                 UserWarning,
                 stacklevel=3,
             )
         factor = float(self.cv_results_["param_kappa"][self.best_index_])
-        chosen = problem.with_radius(self.epsilon_, unit.times(factor))
-        self.kappa_ = chosen.cost.labels.stated(self.classes_)
+        chosen = problem.with_radius(epsilon, unit.times(factor))
+        given.ball = given.ball.replace(
+            epsilon=epsilon, kappa=_times(own, factor) if differ else factor
+        )
+        self.ball_ = given.fitted_ball(chosen)
         if self.refit:
             # From nothing, so that the model is exactly that of a fit with these parameters.
             self._fit_problem(given, chosen, stop, verbose=max(self.verbose - 1, 0))
@@ -308,9 +317,12 @@ numbers, missing, solver, tol, max_iter, class_weight, label_noise
         return scorer
 
     def _grid(
-        self, data: TrainingData, problem: Problem | ClassProblem, unit: FlipCosts
+        self, ball: Ball | None, problem: Problem | ClassProblem, unit: FlipCosts
     ) -> tuple[FloatArray, list[FloatArray]]:
-        """Flip costs, as multiples of the unit, and the radii for each."""
+        """Flip costs, as multiples of the unit, and the radii for each.
+
+        They are around a resolved ``ball``, whose own ε and κ are among them, or chosen here.
+        """
 
         @cache
         def limit(kappa: float) -> float:
@@ -318,16 +330,25 @@ numbers, missing, solver, tol, max_iter, class_weight, label_noise
 
         if is_count(self.kappas):
             count = check_count(self.kappas, "kappas")
-            kappas = kappas_around(limit(np.inf), count) if data.kappa is None else factors(count)
+            kappas = kappas_around(limit(np.inf), count) if ball is None else factors(count)
         else:
             kappas = check_kappas(self.kappas)
+        if ball is not None:
+            single = ball.kappa if isinstance(ball.kappa, float) else 1.0
+            kappas = np.unique(single * np.append(kappas, 1.0))
+        own = [] if ball is None else [float(ball.epsilon or 0.0)]
         if not is_count(self.epsilons):
-            return kappas, [check_radii(self.epsilons)] * kappas.size
+            radii = check_radii([*np.ravel(self.epsilons), *own])
+            return kappas, [radii] * kappas.size
         count, least = check_count(self.epsilons, "epsilons"), self.min_fraction
-        return kappas, [radii_below(limit(kappa), count, least) for kappa in kappas.tolist()]
+        return kappas, [
+            check_radii([*radii_below(limit(kappa), count, least), *own])
+            for kappa in kappas.tolist()
+        ]
 
     def _run_folds(
         self,
+        ball: tuple[Ball, bool],
         scorer: Callable[..., float],
         samples: tuple[Any, ...],
         splits: list[tuple[IndexArray, IndexArray]],
@@ -343,12 +364,12 @@ numbers, missing, solver, tol, max_iter, class_weight, label_noise
         learner.set_params(**{name: ours[name] for name in learner.get_params() if name in ours})
         # These fits only serve the choice, so they need no certificate.
         controls = {
-            "solver": self.solver, "tol": max(self.tol, FOLD_TOL), "max_iter": self.max_iter,
+            "tol": max(self.tol, FOLD_TOL), "max_iter": self.max_iter,
             "judged": False, "stop": stop,
         }  # fmt: skip
         running = Parallel(n_jobs=self.n_jobs, return_as="generator", verbose=self.verbose)(
             delayed(score_fold)(
-                learner, samples, split, kappas, epsilons, controls, scorer,
+                learner, ball, samples, split, kappas, epsilons, controls, scorer,
                 classes=self.classes_, from_largest=from_largest,
             )
             for split in splits
@@ -359,3 +380,10 @@ numbers, missing, solver, tol, max_iter, class_weight, label_noise
             if self.on_fold is not None:
                 self.on_fold(len(found), len(splits))
         return np.array(found)
+
+
+def _times(kappa: Any, factor: float) -> Any:
+    """Costs of flips, by label or by row, times a factor; a cost of 0 stays 0."""
+    if isinstance(kappa, Mapping):
+        return {label: cost * factor if cost > 0.0 else 0.0 for label, cost in kappa.items()}
+    return np.where(kappa > 0.0, kappa * factor, 0.0)

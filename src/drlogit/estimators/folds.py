@@ -12,7 +12,9 @@ from scipy.special import log_expit, log_softmax
 
 from ..fitting.critical_radius import constant_model
 from ..fitting.paths import solve_radii
+from ..problem.ball import Ball
 from ..problem.classes import ClassProblem
+from ..problem.label_costs import FlipCosts
 from ..problem.problem import Problem
 from ..problem.result import Status
 from ..rows.arrays import FloatArray, IndexArray, Matrix, is_dask
@@ -50,6 +52,7 @@ def _fits(
 @one_blas_thread
 def score_fold(
     learner: RobustLinearClassifier,
+    ball: tuple[Ball, bool],
     samples: tuple[Any, ...],
     split: tuple[IndexArray, IndexArray],
     kappas: FloatArray,
@@ -63,14 +66,19 @@ def score_fold(
     """Fit each κ over its radii on the training part of a fold, and score the rest.
 
     ``samples`` are X, y, weights and flip costs, of which ``split`` says where to learn and where
-    to score.  The ``learner`` learns levels, fills, standard deviations and bounds from the former.
+    to score.  The ``learner`` learns levels and fills from the former, and the ball is resolved for
+    it.  Beside the ball is whether its κ differs between labels or rows, so that ``kappas`` are
+    factors.
     Returns scores, seconds in the solver, iterations and gaps, a column for each pair; NaN for
     those whose fits were not done in time.
     """
     learner = copy.copy(learner)  # others may be at work with the same one
     (X, y, weights, _), (train, test) = samples, split
-    given = [part_of(each, train, y.size) for each in samples[1:]]
-    training = training_data(learner, rows_of(X, train), *given)
+    stated, differ = ball
+    labels, weight, kappa = [part_of(each, train, y.size) for each in samples[1:]]
+    if kappa is not None:
+        stated = stated.replace(kappa=kappa)
+    training = training_data(learner, rows_of(X, train), labels, weight, stated)
     missing = np.setdiff1d(classes, training.classes).tolist()
     if missing:
         raise ValueError(
@@ -80,8 +88,8 @@ def score_fold(
     X, y = rows_of(X, test), y[test]
     X = X if is_dask(X) else matrix_of(learner, X, quiet=True)
     score_params = {} if weights is None else {"sample_weight": weights[test]}
-    problem = training.pose(0.0, float(kappas[0]))
-    unit = training.unit(problem)
+    problem = training.pose(0.0, None if differ else np.inf)
+    unit = problem.cost.labels if differ else FlipCosts(1.0)
     classifier = type(learner)()  # of the matrix, not of the table
     classifier.classes_, classifier.n_features_in_ = learner.classes_, X.shape[1]
     found: list[tuple[float, ...]] = []

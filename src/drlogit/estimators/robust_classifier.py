@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,41 +22,36 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from ..engine import tables as _engine_of_tables  # noqa: F401  (no first fit waits for it)
+from ..fitting.critical_radius import largest_radius
 from ..fitting.exact_zeros import is_constant
-from ..fitting.solving import SolverName, solve_problem
+from ..fitting.posing import check_ball
+from ..fitting.solving import solve_problem
+from ..problem.ball import Ball, ColumnBall
 from ..problem.classes import ClassProblem
-from ..problem.label_costs import StatedKappa, kappa_text
+from ..problem.label_costs import kappa_text
 from ..problem.norms import NormName
 from ..problem.problem import Problem
 from ..problem.result import Callback, Result
 from ..problem.stopping import Stop
 from ..rows.arrays import FloatArray, IndexArray, beyond_memory, is_dask
-from ..rows.interface import Rows
 from .class_recall import ClassRecall
-from .label_noise import true_probabilities
-from .tables.by_column import UnscaledDataWarning, unlike_units, unpenalised
+from .tables.by_column import unpenalised
 from .tables.encoding import Encoding, Fill
-from .training_data import TrainingData, matrix_of, names_given, table_of, training_data
+from .training_data import TrainingData, matrix_of, table_of, training_data
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ModelParameters:
     """The parameters that both estimators have; :class:`DRLogisticRegression` explains them."""
 
-    norm: NormName = "l1"
+    ball: Ball | None = None
     fit_intercept: bool = True
-    feature_costs: Any = None
-    categories: Any = None
-    bounds: Any = None
     categorical_features: Any = "from_dtype"
-    numbers: Sequence[Any] | None = None
     missing: Fill = "error"
-    solver: SolverName = "auto"
+    class_weight: Mapping[Any, float] | str | None = None
     tol: float = 1e-6
     max_iter: int | None = None
     max_time: float | None = None
-    class_weight: Mapping[Any, float] | str | None = None
-    label_noise: Any = None
     n_jobs: int | None = None
     verbose: int = 0
 
@@ -64,15 +59,11 @@ class ModelParameters:
 class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """The methods that both estimators have: fitting a checked problem, and predictions."""
 
-    # These stay None if X is a matrix of numbers and no such parameter was given.
-    encoding_: Encoding | None = None
-    feature_costs_: Any = None
-    categories_: Any = None
-    bounds_: Any = None
-    columns_seen_: FloatArray | None = None
+    norm: NormName | None
 
-    #: Shares of true classes (rows) that are recorded as others, if labels are known to be wrong.
-    label_noise_: FloatArray | None = None
+    # These stay None if X is a matrix of numbers.
+    encoding_: Encoding | None = None
+    columns_seen_: FloatArray | None = None
 
     _if_constant = "Choose a smaller epsilon."
 
@@ -86,7 +77,30 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.missing != "error"
         return tags
+
+    def _stated_ball(self) -> Ball:
+        """The ball as the parameters state it."""
+        return self._ball_beside()
+
+    def _ball_beside(self, **beside: Any) -> Ball:
+        """The ball of the parameters; what is given ``beside`` a ball replaces that part of it."""
+        ball = Ball() if self.ball is None else self.ball
+        check_ball(ball)
+        if self.norm is not None:
+            beside["norm"] = self.norm
+        given = {name: value for name, value in beside.items() if value is not None}
+        for name, value in given.items():
+            if isinstance(value, Ball):
+                raise ValueError(f"{name} must be a number, got a Ball: pass it as ball=…")
+        for kappa in (ball.kappa, given.get("kappa", 1.0)):
+            if np.ndim(kappa) == 1 or is_dask(kappa):
+                raise ValueError(
+                    "kappa with one cost for each row belongs to fit(X, y, kappa=…), which splits "
+                    "it with the rows"
+                )
+        return ball.replace(**given)
 
     @contextmanager
     def _unless_it_fails(self) -> Iterator[None]:
@@ -99,24 +113,30 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
             self.__dict__.update(before)
             raise
 
-    def _advise(self, rows: Rows, *, robust: bool = True) -> None:
-        """Warn of what was left out or left free, and of units that have little in common."""
+    def _advise(self, data: TrainingData) -> None:
+        """Warn of what was left out, left free, or stated as a cost that allows very much."""
         said = [] if self.encoding_ is None else [*self.encoding_.remarks]
-        if robust and self.feature_costs_ is not None:
-            costs = np.asarray(self.feature_costs_, dtype=np.float64)
-            if np.isinf(costs).any():
-                said.append(unpenalised(costs, table_of(self), rows.n_samples) or "")
+        costs = data.columns.costs
+        if data.columns.epsilon > 0.0 and np.ndim(costs) == 1 and np.isinf(costs).any():
+            said.append(unpenalised(costs, table_of(self), data.rows.n_samples) or "")
+        share = _share_of_labels(data.columns)
+        if share > 0.1 and not self._stated_ball().tolerates:
+            epsilon, kappa = data.columns.epsilon, data.columns.kappa
+            said.append(
+                f"epsilon / kappa = {epsilon:.3g} / {kappa_text(kappa)} allows {share:.0%} of the "
+                "labels to be wrong: kappa is the cost of a wrong label, not a share. To allow a "
+                f"share of 5 %, use kappa={epsilon / 0.05:.3g} or Ball.tolerating(labels=0.05)"
+            )
+        if data.given_weights is not None and 0.0 < data.features.n_rows < data.rows.n_samples:
+            largest = data.given_weights.max()
+            if largest < 1.0:
+                said.append(
+                    "sample_weight counts as repetitions, and all weights are below 1 (the largest "
+                    f"is {largest:.3g}): the {data.rows.n_samples} rows count as "
+                    f"{data.features.n_rows:.3g}"
+                )
         for each in filter(None, said):
             warnings.warn(each, UserWarning, stacklevel=4)
-        if self.feature_costs is not None or not robust:
-            return
-        names = names_given(self) if self.encoding_ is None else self.encoding_.names
-        deviation = rows.column_deviations[: len(names)]
-        for group in self.categories_ or ():  # levels have no unit
-            deviation[[j for j in group if j is not None]] = 0.0
-        found = unlike_units(deviation, names)
-        if found is not None:
-            warnings.warn(found, UnscaledDataWarning, stacklevel=4)
 
     # --- from samples to fitted attributes --------------------------------------------------
 
@@ -128,27 +148,26 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
         *,
         verbose: int,
         start: Result | None = None,
-    ) -> bool:
-        """Solve, and set the fitted attributes.
-
-        Returns whether the model is constant, of which there is a warning.
-        """
+    ) -> None:
+        """Solve, and set the fitted attributes."""
         result = solve_problem(
-            problem, solver=self.solver, tol=self.tol, max_iter=self.max_iter, start=start,
-            verbose=verbose, callback=self.on_iteration, stop=stop,
-        )  # fmt: skip
+            problem,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            start=start,
+            verbose=verbose,
+            callback=self.on_iteration,
+            stop=stop,
+        )
         # One that was stopped may have got no further than that.
         model = problem.join(result.coef, result.intercept)
         constant = result.converged and is_constant(problem, model)
         coef, intercept = data.reported(result.coef, result.intercept, problem.epsilon)
-        result = replace(result, coef=coef, intercept=intercept, dual=None)
-        if problem.domains is not None and self.categories_ is not None:
-            self.categories_ = problem.domains.with_none_stated(self.categories_)
-        set_result(self, result, problem.epsilon, problem.cost.labels.stated(self.classes_))
+        ball = data.fitted_ball(problem)
+        set_result(self, replace(result, coef=coef, intercept=intercept, dual=None, ball=ball))
         self._warn(result, problem, constant=constant)
         if result.converged and not constant:
             self._warn_of_neglect(data)
-        return constant
 
     def _warn_of_neglect(self, data: TrainingData) -> None:
         """Warn of a class that the model almost never predicts for the samples of the fit."""
@@ -161,7 +180,7 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
             rare = int(found.shares.argmin())
             own = scores[:, 0] if rare == 1 else -scores[:, 0]
             often = float(expit(np.quantile(own, 1.0 - found.shares[rare])))
-        said = found.neglected(self.epsilon_, self.kappa_, often)
+        said = found.neglected(self.ball_.epsilon, self.ball_.kappa, often)
         if said is not None:
             warnings.warn(said, UserWarning, stacklevel=5)
 
@@ -187,16 +206,13 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
             What flips cost, if that was stated for each sample.
         """
         check_is_fitted(self, "coef_")
-        kappa = self.kappa_ if kappa is None else kappa
-        if isinstance(kappa, str):
+        ball = self.ball_ if kappa is None else self.ball_.replace(kappa=kappa)
+        if isinstance(ball.kappa, str):
             raise ValueError(
-                "kappa must be given, because the model was fitted with one kappa for each sample"
+                "kappa must be given, because the model was fitted with one kappa for each row"
             )
-        given = training_data(clone(self), X, y, sample_weight, kappa)
-        result = solve_problem(
-            given.pose(self.epsilon_, kappa, self.n_jobs), solver=self.solver, tol=self.tol,
-            max_iter=self.max_iter,
-        )  # fmt: skip
+        data = training_data(clone(self), X, y, sample_weight, ball, self.n_jobs)
+        result = solve_problem(data.pose(), tol=self.tol, max_iter=self.max_iter)
         result.save_proof(path)
 
     def _warn(self, result: Result, problem: Problem | ClassProblem, *, constant: bool) -> None:
@@ -209,10 +225,11 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
                 stacklevel=5,
             )
         if constant:
+            limit = largest_radius(problem, exact=False)
             warnings.warn(
-                f"{title} is constant: epsilon={problem.epsilon:.4g} is at least epsilon_max (for "
-                f"kappa={kappa_text(self.kappa_)}, norm={self.norm!r}), so all coefficients are "
-                f"zero. {self._if_constant}",
+                f"{title} is constant: epsilon = {problem.epsilon:.4g} is at least epsilon_max = "
+                f"{limit:.4g} of these data and this ball, so all coefficients are zero. "
+                f"{self._if_constant}",
                 UserWarning,
                 stacklevel=5,
             )
@@ -230,8 +247,7 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
         Returns
         -------
         array of shape (n_samples,) or (n_samples, n_classes)
-            ``x·β + b``; with two classes, positive where the second is predicted.  With
-            ``label_noise`` these are scores of labels as recorded.
+            ``x·β + b``; with two classes, positive where the second is predicted.
         """
         check_is_fitted(self, "coef_")
         if is_dask(X):
@@ -248,11 +264,6 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
         -------
         LogisticRegression or Pipeline
             With the same coefficients; with the encoding of a table in front, if there is one.
-
-        Raises
-        ------
-        ValueError
-            A category has truth values and missing ones; or the model knows of ``label_noise``.
         """
         from .exports import plain_model
 
@@ -281,8 +292,8 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
             for column in table_of(self).columns
             for level in column.shown_levels
         ]
-        K, costs = self.coef_.shape[0], self.feature_costs_
-        costs = np.ones(len(places)) if costs is None else np.asarray(costs)
+        K, costs = self.coef_.shape[0], self.ball_.on(self.ball_.features).costs
+        costs = np.sqrt(np.diag(costs)) if np.ndim(costs) == 2 else costs
         coef = self.coef_
         if self.fit_intercept:
             places, costs = [("(intercept)", None), *places], np.append(np.inf, costs)
@@ -300,33 +311,25 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
         """The most probable class of each sample of X."""
         if is_dask(X):
             return self._by_block(self.predict, X, None, self.classes_.dtype)
-        if self.label_noise_ is not None:
-            return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
         scores = self.decision_function(X)
         return np.asarray(self.classes_[_decided(scores.reshape(len(scores), -1))])
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probabilities for each sample of X, a column for each of ``classes_``.
 
-        Of the true classes, where ``label_noise`` is known; with more than two, the softmax of the
-        scores.
+        With more than two classes, the softmax of the scores.
         """
         if is_dask(X):
             return self._by_block(self.predict_proba, X, self.classes_.size, np.float64)
         scores = self.decision_function(X)
         if scores.ndim == 1:
-            recorded = np.column_stack([expit(-scores), expit(scores)])
-        else:
-            recorded = np.asarray(softmax(scores, axis=1))
-        noise = self.label_noise_
-        return recorded if noise is None else true_probabilities(recorded, noise)
+            return np.column_stack([expit(-scores), expit(scores)])
+        return np.asarray(softmax(scores, axis=1))
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Logarithms of :meth:`predict_proba`, finite however sure the model is."""
         if is_dask(X):
             return self._by_block(self.predict_log_proba, X, self.classes_.size, np.float64)
-        if self.label_noise_ is not None:
-            return np.asarray(np.log(self.predict_proba(X)))
         scores = self.decision_function(X)
         if scores.ndim == 1:
             return np.column_stack([log_expit(-scores), log_expit(scores)])
@@ -343,18 +346,24 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
         return lazy
 
 
-def set_result(
-    model: RobustLinearClassifier, result: Result, epsilon: float, kappa: StatedKappa
-) -> None:
+def set_result(model: RobustLinearClassifier, result: Result) -> None:
     """Set the fitted attributes that follow from the result of the fit."""
     model.coef_ = np.atleast_2d(result.coef)
     model.intercept_ = np.atleast_1d(result.intercept)
-    model.lambda_ = np.array([result.lam])
-    model.worst_case_loss_ = np.array([result.objective])
-    model.dual_gap_ = np.array([result.gap])
-    model.n_iter_ = np.array([result.n_iter])
-    model.epsilon_, model.kappa_ = float(epsilon), kappa
-    model.result_ = result
+    model.lambda_ = float(result.lam)
+    model.worst_case_loss_ = float(result.objective)
+    model.dual_gap_ = float(result.gap)
+    model.n_iter_ = int(result.n_iter)
+    model.ball_, model.result_ = result.ball, result
+
+
+def _share_of_labels(columns: ColumnBall) -> float:
+    """The largest share of the labels that the ball allows to be wrong."""
+    kappa = columns.kappa
+    least = min(kappa.values()) if isinstance(kappa, Mapping) else np.min(kappa)
+    if columns.epsilon == 0.0 or is_dask(kappa):
+        return 0.0
+    return min(columns.epsilon / float(least), 1.0) if least > 0.0 else 1.0
 
 
 def _decided(scores: FloatArray) -> IndexArray:

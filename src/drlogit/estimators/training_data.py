@@ -9,8 +9,8 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property, partial
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,13 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, validate_data
 
-from ..problem.classes import ClassProblem, pose_classes
-from ..problem.label_costs import FlipCosts, flip_costs
-from ..problem.problem import Problem, pose_problem
+from ..fitting.posing import as_fitted, posed_on
+from ..problem.ball import Ball, ColumnBall
+from ..problem.classes import ClassProblem
+from ..problem.features import Features, numbers
+from ..problem.label_costs import flip_costs
+from ..problem.problem import Problem
+from ..problem.table_statistics import deviations_in, total_weight
 from ..rows.arrays import FloatArray, IndexArray, Matrix, is_dask
 from ..rows.building import checked_rows, of_both_classes
 from ..rows.checks import (
@@ -35,16 +39,12 @@ from ..rows.checks import (
     signs_of,
 )
 from ..rows.interface import Rows
-from .label_noise import noise_matrix
-from .tables.by_column import resolve_bounds, resolve_costs
 from .tables.encoding import (
     FILLS,
     Encoding,
     find_categorical,
     fit_encoding,
     numbers_only,
-    position_of,
-    positions_of,
 )
 from .tables.frames import columns_of, is_frame, is_table
 from .tables.served_rows import columns_seen, far_outside, remarks_on
@@ -55,9 +55,8 @@ class TrainingData:
     """Samples that have been checked, once: fits take them as they are.
 
     ``codes`` are the labels as positions among the classes; ``weights`` include those of the
-    classes.  ``model`` is what a problem of theirs is besides ε and κ, ``encoding`` how a table
-    became X.  ``kappa`` is what flips cost, as :func:`~drlogit.problem.label_costs.flip_costs` has
-    it, None where it has yet to be chosen.
+    classes, and ``given_weights`` do not.  ``ball`` is resolved, and ``columns`` is what it is for
+    the columns of X.
     """
 
     X: Matrix
@@ -65,9 +64,13 @@ class TrainingData:
     codes: IndexArray
     weights: FloatArray | None
     classes: np.ndarray[Any, Any]
-    model: Mapping[str, Any] = field(default_factory=dict)
-    encoding: Encoding | None = None
-    kappa: Any = None
+    given_weights: FloatArray | None = None
+    fit_intercept: bool = True
+    names: Any = None  # of the columns of X
+    features: Features = field(init=False)
+    ball: Ball = field(init=False)
+    columns: ColumnBall = field(init=False)
+    rows: Rows = field(init=False)
 
     @classmethod
     def of(cls, X: Any, y: Any, sample_weight: Any, class_weight: Any) -> TrainingData:
@@ -82,7 +85,7 @@ class TrainingData:
 
             classes, codes = encode(y)
             _check_classes(classes)
-            return cls(X, y, codes, sample_weight, classes)
+            return cls(X, y, codes, sample_weight, classes, sample_weight)
         y = label_array(y, warn=True)
         if not is_dask(X) and X.shape[0] != y.size:
             check_consistent_length(X, y)  # says so
@@ -94,6 +97,7 @@ class TrainingData:
         if sample_weight is not None:
             check_weights(sample_weight, codes.size)
             weights = np.array(sample_weight, dtype=np.float64)
+        given = weights
         weights = with_class_weights(weights, class_weight, classes, codes)
         if weights is not None:
             totals = np.bincount(codes, weights, minlength=classes.size)
@@ -103,19 +107,46 @@ class TrainingData:
                     f"every class needs a positive weight, but all samples of class {missing!r} "
                     "have weight 0"
                 )
-        return cls(X, y, codes, weights, classes)
+        return cls(X, y, codes, weights, classes, given)
 
     @property
     def n_classes(self) -> int:
         return int(self.classes.size)
 
-    def pose(self, epsilon: float, kappa: Any, n_jobs: int | None = None) -> Problem | ClassProblem:
-        """The problem of these samples; their own κ, if they have one, comes first."""
-        ball = {"epsilon": epsilon, "kappa": kappa if self.kappa is None else self.kappa}
-        rows = partial(self._rows, n_jobs)
-        if self.n_classes == 2:
-            return pose_problem(rows, **ball, **self.model)
-        return pose_classes(rows, self.codes, self.classes, **ball, **self.model)
+    def place(
+        self, ball: Ball, encoding: Encoding | None, names: Any, n_jobs: int | None = None
+    ) -> None:
+        """Build the rows, and resolve the ball for them."""
+        self.rows = self._rows(n_jobs, intercept=bool(self.fit_intercept))
+        rows = self.rows
+        if self.weights is not self.given_weights:  # deviations are those of the table as it is
+            rows = replace(self, weights=self.given_weights)._rows(n_jobs, intercept=False)
+        spread = deviations_in(rows)
+        total = total_weight(self.given_weights, self.rows.n_samples)
+        shares = None
+        if not is_dask(self.codes):
+            totals = np.bincount(self.codes, self.given_weights, minlength=self.n_classes)
+            shares = dict(zip(self.classes.tolist(), (totals / totals.sum()).tolist(), strict=True))
+        self.names = names if encoding is None else encoding.names
+        if encoding is None:
+            self.features = numbers(names, spread, total, shares)
+        else:
+            self.features = encoding.features(spread, total, shares)
+        self.ball = ball.resolved(self.features)
+        self.columns = self.ball.on(self.features)
+
+    def pose(self, epsilon: float | None = None, kappa: Any = None) -> Problem | ClassProblem:
+        """The problem of these samples; other ε and κ than those of the ball may be given."""
+        columns = self.columns if epsilon is None else replace(self.columns, epsilon=epsilon)
+        kappa = columns.kappa if kappa is None else kappa
+        costs = flip_costs(kappa, self.classes)
+        codes = None if self.n_classes == 2 else self.codes
+        names = self.names
+        return posed_on(self.rows, columns, costs, codes, self.classes, self.fit_intercept, names)
+
+    def fitted_ball(self, problem: Problem | ClassProblem) -> Ball:
+        """The ball as a fitted model has it."""
+        return as_fitted(self.ball, self.features, problem, self.columns)
 
     def reported(self, coef: FloatArray, intercept: Any, epsilon: float) -> tuple[Any, Any]:
         """A model as it is shown: levels of a table relative to the average sample.
@@ -125,21 +156,20 @@ class TrainingData:
         With several classes the norm bounds the coefficients of categories that can change, and
         another number for all of them would be another worst case: those stay as they are.
         """
-        if self.encoding is None or not self.model["fit_intercept"]:
+        groups = [
+            self.features.each[j].columns for j in np.flatnonzero(self.features.categories).tolist()
+        ]
+        if not groups or not self.fit_intercept:
             return coef, intercept
-        coef, costs = coef.copy(), self.model["feature_costs"]
-        for group in self.encoding.groups:
-            movable = epsilon > 0.0 and (costs is None or np.isfinite(costs[group]).all())
+        coef = coef.copy()
+        for group in groups:
+            movable = epsilon > 0.0 and np.isfinite(self.columns.costs[group]).all()
             if self.n_classes > 2 and movable:
                 continue
             mean = coef[..., group] @ self._means[group]
             coef[..., group] -= mean[..., None]
             intercept = intercept + mean
         return coef, intercept
-
-    def unit(self, problem: Problem | ClassProblem) -> FlipCosts:
-        """What one is in a search over κ: the samples' own κ as posed, if they have one."""
-        return FlipCosts(1.0) if self.kappa is None else problem.cost.labels
 
     def _rows(self, n_jobs: int | None, *, intercept: bool) -> Rows:
         signs = signs_of(self.codes, 1)
@@ -161,12 +191,11 @@ class TrainingData:
 
 
 def training_data(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, kappa: Any = None
+    estimator: Any, X: Any, y: Any, sample_weight: Any, ball: Ball, n_jobs: int | None = None
 ) -> TrainingData:
-    """Check and encode the samples of a fit.
+    """Check and encode the samples of a fit, and resolve the ball for them.
 
-    The estimator gets the attributes that describe them: classes, columns and encoding, and the
-    costs, bounds and categories of the encoded columns.  ``kappa`` is None if a search chooses it.
+    The estimator gets the attributes that describe them: classes, columns and encoding.
     """
     if estimator.missing not in FILLS:
         raise ValueError(
@@ -177,27 +206,11 @@ def training_data(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None"
         )
     check_unmasked(y, "y")
-    matrix = _features_to_fit(estimator, X, sample_weight)
+    matrix = _features_to_fit(estimator, X, sample_weight, ball)
     data = TrainingData.of(matrix, y, sample_weight, estimator.class_weight)
+    data.fit_intercept = estimator.fit_intercept
     estimator.classes_ = data.classes
-    estimator.label_noise_ = noise_matrix(estimator.label_noise, data.classes)
-    if kappa is not None:
-        data.kappa = flip_costs(kappa, data.classes, data.codes, data.weights)
-    names, encoding = names_given(estimator), estimator.encoding_
-    estimator.feature_costs_ = resolve_costs(
-        estimator.feature_costs, matrix, data.weights, names, encoding
-    )
-    estimator.bounds_ = resolve_bounds(estimator.bounds, matrix, names, encoding)
-    estimator.categories_ = _groups(estimator.categories, table_of(estimator))
-    data.encoding = encoding
-    data.model = {
-        "norm": estimator.norm,
-        "fit_intercept": estimator.fit_intercept,
-        "feature_costs": estimator.feature_costs_,
-        "categories": estimator.categories_,
-        "bounds": estimator.bounds_,
-        "names": encoding.names if encoding else getattr(estimator, "feature_names_in_", None),
-    }
+    data.place(ball, estimator.encoding_, names_given(estimator), n_jobs)
     return data
 
 
@@ -205,27 +218,13 @@ def names_given(model: Any) -> Sequence[Any]:
     """Names of the columns of X, or their positions."""
     if model.encoding_ is not None:
         return [column.name for column in model.encoding_.columns]
-    names: Sequence[Any] = getattr(model, "feature_names_in_", range(model.n_features_in_))
+    names: Sequence[Any] = [*getattr(model, "feature_names_in_", ())] or range(model.n_features_in_)
     return names
 
 
 def table_of(model: Any) -> Encoding:
     """The columns of X, and the columns of ``coef_`` that each has become."""
     return numbers_only(names_given(model)) if model.encoding_ is None else model.encoding_
-
-
-def _groups(stated: Any, table: Encoding) -> Any:
-    """Categories as columns of the matrix: the parameter ``categories``, and those encoded."""
-    encoded = table.groups
-    if stated is None or any(isinstance(each, str) for each in (stated, *stated)):
-        return encoded or stated  # anything but a list of groups is refused later
-    names = [column.name for column in table.columns]
-    first = [place[0] if place.size else -1 for place in table.places]
-    found = [
-        [c if c is None else int(first[position_of(c, names, "categories")]) for c in group]
-        for group in stated
-    ]
-    return [*found, *encoded]
 
 
 def _check_classes(classes: np.ndarray[Any, Any]) -> None:
@@ -273,7 +272,7 @@ def with_class_weights(
 # --- X as a matrix of numbers, in a fit and for a fitted model ------------------------------
 
 
-def _features_to_fit(estimator: Any, X: Any, sample_weight: Any) -> Any:
+def _features_to_fit(estimator: Any, X: Any, sample_weight: Any, ball: Ball) -> Any:
     """A matrix; the estimator remembers the columns, and how they are encoded."""
     estimator.encoding_ = estimator.columns_seen_ = None
     if is_dask(X):  # checked where they lie, by the fit
@@ -281,22 +280,18 @@ def _features_to_fit(estimator: Any, X: Any, sample_weight: Any) -> Any:
         _remember_columns(estimator, X)
         return X
     wanted, fill = estimator.categorical_features, estimator.missing
-    texts = () if estimator.numbers is None else estimator.numbers
     if isinstance(wanted, str) and wanted == "from_dtype" and not is_frame(X):
         wanted = None  # an array has one type
-    if (wanted is not None or texts) and not is_table(X):
-        name = "numbers" if texts else "categorical_features"
+    if wanted is not None and not is_table(X):
         raise ValueError(
-            f"{name} needs a data frame or a dense array, got {type(X).__name__}; declare one-hot "
-            "columns with categories"
+            "categorical_features needs a data frame or a dense array, got "
+            f"{type(X).__name__}; declare one-hot columns with the categories of a ball"
         )
-    if wanted is None and not texts and (fill == "error" or not is_table(X)):
+    if wanted is None and (fill == "error" or not is_table(X)):
         return _numbers_seen(estimator, X)
     columns = columns_of(X)
-    names = [column.name for column in columns]
-    numbers = positions_of(texts, names, "numbers")
-    categorical = find_categorical(columns, wanted, numbers, estimator.categories)
-    if not categorical and not numbers and fill == "error":
+    categorical = find_categorical(columns, wanted, ball.categories)
+    if not categorical and fill == "error":
         return _numbers_seen(estimator, X)
     _check_table(estimator, X, reset=True)
     weights = None if sample_weight is None else check_weights(sample_weight, X.shape[0])
@@ -306,7 +301,6 @@ def _features_to_fit(estimator: Any, X: Any, sample_weight: Any) -> Any:
         fill=fill,
         weights=weights,
         stated=not isinstance(wanted, str),
-        numbers=numbers,
     )
     estimator.encoding_, rows = encoding, encoding.matrix(columns)
     estimator.columns_seen_ = columns_seen(rows.matrix, encoding.number_places, rows.absent)

@@ -1,4 +1,4 @@
-"""Parameters of estimators as JSON, and back: numbers, text, lists, mappings, and costs by kind.
+"""Parameters of estimators as JSON, and back: numbers, text, lists, mappings and balls.
 
 A list is a JSON list.  What JSON cannot tell from it, or from text, is an object of one entry, the
 name of which says what it is: ``{"tuple": [...]}``, ``{"mapping": [[key, value], ...]}``.
@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from ..estimators.classifier import DRLogisticRegression
-from ..estimators.tables.by_column import CostsByKind
-from ..problem.label_costs import CostsByShare
+from ..problem.ball import Ball
+from ..problem.stated_tolerances import TOLERATED
 
 #: Of the parameters, those that a file has besides; what they were is in the fit, as they are here.
-_ELSEWHERE = {"epsilon", "kappa", "norm", "fit_intercept", "tol", "n_jobs", "verbose"}
+_ELSEWHERE = {"fit_intercept", "tol", "n_jobs", "verbose"}
 
 
 def kept_parameters(model: Any) -> dict[str, Any]:
@@ -28,9 +28,30 @@ def kept_parameters(model: Any) -> dict[str, Any]:
     """
     given, known = model.get_params(deep=False), DRLogisticRegression().get_params()
     kept = {name: given[name] for name in known if name in given and name not in _ELSEWHERE}
-    if isinstance(given.get("kappa"), CostsByShare):
-        kept["kappa"] = given["kappa"]
+    if "epsilon" not in given:  # a search
+        kept |= {"epsilon": model.ball_.epsilon, "kappa": model.ball_.kappa}
+        kept["kappa"] = None if kept["kappa"] == "by row" else kept["kappa"]
     return {name: _packed(value, name) for name, value in kept.items()}
+
+
+def pack_ball(ball: Ball) -> dict[str, Any]:
+    """A ball as it was written, or in plain numbers if it was resolved."""
+    fields = {name: value for name, value in vars(ball).items() if not name.startswith("_")}
+    tolerances = ball.stated_tolerances
+    stated = {
+        name: _packed(value, name)
+        for name, value in fields.items()
+        if not (isinstance(value, str) and value == TOLERATED)
+    }
+    return {**stated, **({} if tolerances is None else {"tolerating": _packed(tolerances, "")})}
+
+
+def read_ball(stated: Mapping[str, Any]) -> Ball:
+    """The inverse of :func:`pack_ball`; ``ValueError`` or ``TypeError`` for what is no ball."""
+    given = {name: _unpacked(value) for name, value in stated.items()}
+    tolerances = given.pop("tolerating", None)
+    ball = Ball() if tolerances is None else Ball.tolerating(**tolerances)
+    return ball.replace(**given)
 
 
 def read_parameters(stated: Mapping[str, Any]) -> dict[str, Any]:
@@ -42,10 +63,8 @@ def _packed(value: Any, name: str) -> Any:
     def each(values: Any) -> list[Any]:
         return [_packed(one, name) for one in values]
 
-    if isinstance(value, CostsByKind):
-        return {"costs by kind": each([value.numbers, value.categories, value.columns])}
-    if isinstance(value, CostsByShare):
-        return {"costs by share": each([value.epsilon, value.shares])}
+    if isinstance(value, Ball):
+        return {"ball": pack_ball(value)}
     if isinstance(value, Mapping):
         return {"mapping": [each(pair) for pair in value.items()]}
     if isinstance(value, tuple):
@@ -71,12 +90,12 @@ def _unpacked(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     ((kind, content),) = value.items()
+    if kind == "ball":
+        return read_ball(content)
     return _KINDS[kind](_unpacked(content))
 
 
 _KINDS: dict[str, Any] = {
-    "costs by kind": lambda given: CostsByKind(*given),
-    "costs by share": lambda given: CostsByShare(*given),
     "mapping": dict,
     "tuple": tuple,
     "array": np.array,

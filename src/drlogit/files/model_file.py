@@ -16,7 +16,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,21 +25,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..estimators.classifier import DRLogisticRegression
 from ..estimators.classifier_cv import DRLogisticRegressionCV
-from ..estimators.label_noise import noise_matrix
 from ..estimators.robust_classifier import set_result
 from ..estimators.tables.encoding import EncodedColumn, Encoding
 from ..estimators.tables.frames import MISSING_MARKS
 from ..problem.domains import check_domains
-from ..problem.label_costs import BY_SAMPLE, FlipCosts, StatedKappa
+from ..problem.features import Feature, Features, numbers
+from ..problem.label_costs import FlipCosts, flip_costs
 from ..problem.norms import get_norm
-from ..problem.parameters import check_cost_matrix, check_costs, check_epsilon, check_kappa
+from ..problem.parameters import check_cost_matrix, check_costs, check_epsilon
 from ..problem.result import Result, Status, Trace
 from ..problem.transport import ResultBall
 from ..rows.checks import TOO_LARGE
-from .kept_parameters import kept_parameters, read_parameters
+from .kept_parameters import kept_parameters, pack_ball, read_ball, read_parameters
 from .writing import json_text, write_text
 
-SCHEMA, VERSION = "drlogit-model", 4
+SCHEMA, VERSION = "drlogit-model", 5
 
 #: What rounding may leave of the difference of two objectives, relative to them.
 _ROUNDING = 1e-12
@@ -169,27 +169,18 @@ def _document(model: Any) -> dict[str, Any]:
     result = model.result_
     n_features, encoding = int(model.coef_.shape[1]), model.encoding_
     names = getattr(model, "feature_names_in_", None) if encoding is None else encoding.names
-    costs, groups, bounds = model.feature_costs_, model.categories_, model.bounds_
     return {
         "schema": SCHEMA,
         "version": VERSION,
         "drlogit_version": __version__,
         "n_features": n_features,
         "feature_names": None if names is None else [str(name) for name in names],
-        "feature_costs": None if costs is None else np.asarray(costs, dtype=float),
+        "ball": pack_ball(model.ball_),
+        "features": _packed_features(model.ball_.features),
         "columns": None if encoding is None else [asdict(column) for column in encoding.columns],
         "columns_seen": model.columns_seen_,
         "missing_marks": None if encoding is None else MISSING_MARKS,
-        "categories": None if groups is None else [[*group] for group in groups],
-        "bounds": None if bounds is None else [
-            np.broadcast_to(np.asarray(end, dtype=float), n_features) for end in bounds
-        ],
         "classes": classes,
-        "epsilon": float(model.epsilon_),
-        # By label in the order of the classes.
-        "kappa": [*model.kappa_.values()] if isinstance(model.kappa_, dict) else model.kappa_,
-        "label_noise": model.label_noise_,
-        "norm": model.norm,
         "fit_intercept": bool(model.fit_intercept),
         "tol": float(model.tol),
         "parameters": kept_parameters(model),
@@ -261,25 +252,14 @@ def _parse(top: Fields) -> DRLogisticRegression:
     n, names, width = top["n_features"], top["feature_names"], np.shape(fit["coefficients"])[-1:]
     if type(n) is not int or (n,) != width:
         raise ValueError(f"'n_features' must be the number of coefficients, {width}, got {n!r:.40}")
-    costs = noise = None
-    if top["feature_costs"] is not None:
-        square = np.ndim(top["feature_costs"]) == 2
-        costs = _numbers(top, "feature_costs", *(n, n) if square else (n,), finite=square)
-        stated = check_cost_matrix(costs, n, top["norm"], domains=False) if square else None
-        costs = check_costs(costs, n) if stated is None else stated
     encoding = _parse_encoding(top, n)
     classes = _checked_classes(top["classes"])
     K = () if len(classes) == 2 else (len(classes),)
-    if top["label_noise"] is not None:
-        noise = noise_matrix(_numbers(top, "label_noise", *2 * [len(classes)]), np.array(classes))
-    epsilon = check_epsilon(_numbers(top, "epsilon"))
-    model = DRLogisticRegression(
-        epsilon=epsilon,
-        kappa=_parse_kappa(top, classes),
-        norm=get_norm(top["norm"]).name,
-        fit_intercept=bool(top["fit_intercept"]),
-        tol=_numbers(top, "tol"),
-    )
+    features = _parse_features(top["features"], n)
+    ball = read_ball(top["ball"]).seen_with(features)
+    columns = ball.on(features)
+    check_epsilon(ball.epsilon)
+    model = DRLogisticRegression(fit_intercept=bool(top["fit_intercept"]), tol=_numbers(top, "tol"))
     model.classes_, model.n_features_in_ = np.array(classes), n
     if encoding is not None:
         table = [column.name for column in encoding.columns]
@@ -290,30 +270,81 @@ def _parse(top: Fields) -> DRLogisticRegression:
         texts = all(isinstance(name, str) for name in names)
         if model.feature_names_in_.shape != (model.n_features_in_,) or not texts:
             raise ValueError(f"'feature_names' must be {n} texts, got {names!r:.60}")
-    model.encoding_, model.feature_costs_, model.label_noise_ = encoding, costs, noise
-    if top["bounds"] is not None:
-        model.bounds_ = tuple(_numbers(top, "bounds", 2, n, finite=False))
+    model.encoding_ = encoding
     if top["columns_seen"] is not None:
         model.columns_seen_ = np.array(top["columns_seen"], dtype=float)  # null is NaN
         if model.columns_seen_.shape != (3, model.n_features_in_):
             raise ValueError(f"'columns_seen' must be three rows of {model.n_features_in_} numbers")
-    model.categories_ = top["categories"]
-    domains = check_domains(model.categories_, model.bounds_, n)
-    labels = FlipCosts.from_stated(model.kappa, model.classes_)
-    ball = ResultBall(epsilon, labels, model.norm, costs, model.fit_intercept, *domains[:4])
-    set_result(model, _parse_fit(fit, ball, K, n, model.tol), epsilon, model.kappa)
+    bounded = np.isfinite([columns.lower, columns.upper]).any()
+    bounds = (columns.lower, columns.upper) if bounded else None
+    domains = check_domains(columns.groups or None, bounds, n)
+    kappa = ball.kappa if isinstance(ball.kappa, str) else flip_costs(ball.kappa, model.classes_)
+    labels = FlipCosts.from_stated(kappa, model.classes_)
+    costs = check_cost_matrix(columns.costs, n, columns.norm, domains=False)
+    costs = check_costs(columns.costs, n) if costs is None else costs
+    plain = ResultBall(
+        float(ball.epsilon or 0.0),
+        labels,
+        get_norm(ball.norm).name,
+        costs,
+        model.fit_intercept,
+        *domains[:3],
+        domains.with_none,
+    )
+    set_result(model, replace(_parse_fit(fit, plain, K, n, model.tol), ball=ball))
     model.set_params(**read_parameters(top["parameters"]))
     return model
 
 
-def _parse_kappa(top: Fields, classes: list[Any]) -> StatedKappa:
-    """One κ, one for each label, or the word that there was one for each sample."""
-    stated, K = top["kappa"], len(classes)
-    if stated == BY_SAMPLE:
-        return BY_SAMPLE
-    if not isinstance(stated, list):
-        return check_kappa(_numbers(top, "kappa", finite=False), least=0.0 if K > 2 else None)
-    return dict(zip(classes, _numbers(top, "kappa", K, finite=False).tolist(), strict=True))
+def _packed_features(features: Features | None) -> dict[str, Any]:
+    """The columns of the table as the ball sees them."""
+    assert features is not None  # of a fit
+    shares = features.class_shares
+    found: dict[str, Any] = {
+        "n_rows": features.n_rows,
+        "class_shares": None if shares is None else [[*pair] for pair in shares.items()],
+        "names": list(features.names) if features.are_named else None,
+    }
+    if features.are_columns:
+        return {**found, "deviations": features.deviations}
+    keys = ("levels", "deviation", "with_none", "otherwise")
+    return found | {
+        "each": [
+            {"columns": each.columns, **{key: getattr(each, key) for key in keys}}
+            for each in features.each
+        ]
+    }
+
+
+def _parse_features(stated: Fields, n: int) -> Features:
+    """The inverse of :func:`_packed_features`."""
+    shares, names = stated["class_shares"], stated["names"]
+    rows = _numbers(stated, "n_rows"), None if shares is None else dict(shares)
+    if "each" not in stated:
+        deviations = _numbers(stated, "deviations", n)
+        if names is not None and len(names) != n:
+            raise ValueError(f"'names' must be {n} names, got {names!r:.60}")
+        return numbers(range(n) if names is None else names, deviations, *rows)
+    each = []
+    for name, fields in zip(names, stated["each"], strict=True):
+        columns = np.array(fields["columns"], dtype=np.intp)
+        levels = None if fields["levels"] is None else tuple(map(str, fields["levels"]))
+        if levels is not None and len(levels) != columns.size:
+            raise ValueError(f"'levels' must be {columns.size} texts, got {levels!r:.60}")
+        each.append(
+            Feature(
+                name,
+                columns,
+                levels,
+                deviation=_numbers(fields, "deviation"),
+                with_none=bool(fields["with_none"]),
+                otherwise=str(fields["otherwise"]),
+            )
+        )
+    places = np.concatenate([feature.columns for feature in each])
+    if not np.array_equal(np.sort(places), np.arange(n)):
+        raise ValueError(f"'features' must have each of {n} columns once")
+    return Features(tuple(each), n, *rows)
 
 
 def _parse_fit(
@@ -330,7 +361,7 @@ def _parse_fit(
         n_iter=int(fit["n_iter"]),
         solver=str(fit["solver"]),
         trace=Trace(),
-        ball=ball,
+        column_ball=ball,
         **numbers,
     )
     claimed = max(result.objective - result.dual_objective, 0.0)
@@ -355,9 +386,7 @@ def _parse_encoding(top: Fields, n_features: int) -> Encoding | None:
         if not all(level is None or isinstance(level, str) for level in levels or ()):
             raise ValueError(f"'levels' must be texts or null, got {each['levels']!r:.60}")
         fill = None if each["fill"] is None else _numbers(each, "fill")
-        if each["decimal"] not in (None, ".", ","):
-            raise ValueError(f"'decimal' must be '.', ',' or null, got {each['decimal']!r:.20}")
-        columns.append(EncodedColumn(each["name"], levels, fill, each["kind"], each["decimal"]))
+        columns.append(EncodedColumn(each["name"], levels, fill, each["kind"]))
     encoding = Encoding(tuple(columns))
     if top["missing_marks"] != list(MISSING_MARKS):
         raise ValueError("'missing_marks' must be those of this version of drlogit")

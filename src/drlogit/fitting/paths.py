@@ -85,8 +85,8 @@ def kappas_around(radius: float, count: int) -> FloatArray:
 
 
 def factors(count: int) -> FloatArray:
-    """``count`` factors of flip costs that are stated: one, or from a third of them to thrice."""
-    return np.geomspace(1.0 / 3.0, 3.0, count) if count > 1 else np.ones(1)
+    """``count`` factors of flip costs that are stated: powers of three around one."""
+    return np.asarray(3.0 ** (np.arange(count) - count // 2), dtype=np.float64)
 
 
 def check_radii(epsilons: Any) -> FloatArray:

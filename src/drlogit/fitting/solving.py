@@ -6,22 +6,21 @@ import math
 import numbers
 import time
 from dataclasses import replace
-from functools import partial
 from typing import Any, Literal, TypeAlias, get_args
 
 from numpy.typing import ArrayLike
 
 from ..engine.plan import plan
+from ..problem.ball import Ball
 from ..problem.classes import ClassProblem
-from ..problem.norms import Norm, NormName
-from ..problem.problem import Problem, build_problem
+from ..problem.problem import Problem
 from ..problem.result import Callback, Monitor, Result, Status
 from ..problem.stopping import Stop
 from ..rows.checks import ParameterError
 from ..rows.threads import one_blas_thread
 from .attempts import best_proven
-from .classes import build_class_problem, several_classes
 from .exact_zeros import with_exact_zeros
+from .posing import pose
 
 #: Values of ``solver`` in a fit.
 SolverName: TypeAlias = Literal["auto", "interior-point"]
@@ -33,14 +32,9 @@ _LONG = 20_000_000
 def solve(
     X: Any,
     y: ArrayLike,
+    ball: Ball,
     *,
-    epsilon: float,
-    kappa: Any,
-    norm: NormName | Norm = "l1",
     fit_intercept: bool = True,
-    feature_costs: ArrayLike | None = None,
-    categories: Any = None,
-    bounds: Any = None,
     sample_weight: ArrayLike | None = None,
     tol: float = 1e-6,
     max_iter: int | None = None,
@@ -54,7 +48,7 @@ def solve(
 
     Solves ``min ελ + Σ w_i [h(u_i) + (u_i - κλ)_+]`` subject to ``‖β/c‖_* ≤ λ``, where
     ``u_i = y_i(x_i·β + b)`` and ``h(u) = log(1+e^{-u})``: the smallest worst-case expected
-    log-loss over all distributions within Wasserstein distance ε of the samples.
+    log-loss over all distributions in the ball around the samples.
 
     Parameters
     ----------
@@ -65,36 +59,16 @@ def solve(
     y : array of shape (n_samples,)
         Labels.  Of two classes, the one that sorts last is the positive class.  More classes are
         one softmax (:mod:`drlogit.problem.classes`), and ``coef`` has a row for each.
-    epsilon : float
-        Radius of the Wasserstein ball, at least 0 (0: plain logistic regression).
-    kappa : float, dict or array of shape (n_samples,)
-        Cost of flipping a label, positive.  The adversary can flip at most a share
-        ``epsilon / kappa`` of the labels.  ``inf`` means that labels are correct, 0 that they are
-        unknown.  The cost may depend on the recorded label, as ``{"good": 5.0, "bad": inf}``, or on
-        the sample, as an array.
-    norm : {"l1", "l2", "linf"}
-        Transport norm on the features.  ``"l1"`` bounds ``max|β_j|`` by λ, ``"linf"`` bounds
-        ``Σ|β_j|``.
+    ball : Ball
+        What may be wrong with the samples; its ``kappa`` may have one cost for each row.
     fit_intercept : bool
         Whether to fit an (unpenalised) intercept.
-    feature_costs : array of shape (n_features,), optional
-        Cost of moving each feature by one.  A feature with cost ``inf`` cannot move, and its
-        coefficient is not penalised.
-    categories : list of lists of columns, optional
-        Groups of one-hot columns, by position or, for a data frame, by name.  Each row has at most
-        one 1 in a group; if a row has none, "none" is also a category.  The adversary may only
-        change one category into another, at the common ``feature_costs`` of the columns.
-    bounds : pair (lower, upper), optional
-        Range of each feature: two numbers, or two arrays with one number per feature, infinite for
-        none.  Moving a bounded feature costs ``feature_costs`` times the move, added to the norm of
-        the others; whole numbers in a range are covered exactly.  A bound on one side only changes
-        nothing.  Columns in ``categories`` have no bounds.
     sample_weight : array of shape (n_samples,), optional
-        Non-negative weights.  Only their proportions matter, so ε keeps its meaning.
+        Non-negative weights, which count as repetitions.
     tol : float
-        Largest duality gap, absolute, in nats of log-loss; the same for every solver.
+        Largest duality gap, absolute, in nats.
     max_iter : int, optional
-        Largest number of iterations; None for the default of the solver.
+        Largest number of iterations; None for the default of the method.
     max_time : float, optional
         Time limit in seconds, checked between iterations.  The best certified point so far is
         returned, and the status says so.
@@ -119,28 +93,16 @@ def solve(
     --------
     >>> import drlogit
     >>> X, y = drlogit.datasets.make_synthetic(200, 5, random_state=0)
-    >>> result = drlogit.solve(X, y, epsilon=0.05, kappa=1.0)
+    >>> result = drlogit.solve(X, y, drlogit.Ball(0.05, kappa=1.0))
     >>> result.coef.shape, result.gap <= 1e-6
     ((5,), True)
     """
     started, stop = time.perf_counter(), Stop(max_time, keeps=True)
     _check_limits(tol, max_iter)
-    classes = several_classes(y)
-    build = build_problem if classes is None else partial(build_class_problem, classes=classes)
-    problem = build(
-        X,
-        y,
-        epsilon=epsilon,
-        kappa=kappa,
-        norm=norm,
-        fit_intercept=fit_intercept,
-        feature_costs=feature_costs,
-        categories=categories,
-        bounds=bounds,
-        sample_weight=sample_weight,
-        n_jobs=n_jobs,
+    problem, resolved = pose(
+        X, y, ball, fit_intercept=fit_intercept, sample_weight=sample_weight, n_jobs=n_jobs
     )
-    return solve_problem(
+    result = solve_problem(
         problem,
         tol=tol,
         max_iter=max_iter,
@@ -150,6 +112,7 @@ def solve(
         stop=stop,
         started=started,
     )
+    return replace(result, ball=resolved)
 
 
 def solve_problem(
@@ -218,7 +181,7 @@ def solve_problem(
         solve_time=monitor.elapsed,
         trace=monitor.trace,
         info=best.info,
-        ball=ball,
+        column_ball=ball,
     )
 
 

@@ -320,7 +320,7 @@ class _PaperCall:
             solve_time=monitor.elapsed,
             trace=monitor.trace,
             info=solution.info,
-            ball=None if self.lam is not None else ball,
+            column_ball=None if self.lam is not None else ball,
         )
         early = status in (Status.MAX_ITER, Status.STALLED, Status.FAILED) and self.max_iter is None
         misled = self.start is not None and (early or status is Status.UNPROVEN)

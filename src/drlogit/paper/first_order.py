@@ -275,7 +275,8 @@ class _Recorder:
             coef, intercept, found.lam, found.primal, found.dual, found.gap,
             found.dual_point(self.problem), status, len(self.iterates), "lp-admm",
             self.setup_time, float(seconds[1]), Monitor().trace,
-            {**info, "cpu_seconds": float(seconds[0])}, self.problem.ball, tuple(subproblems),
+            {**info, "cpu_seconds": float(seconds[0])}, None, self.problem.ball,
+            tuple(subproblems),
             tuple(self.iterates),
         )  # fmt: skip
 

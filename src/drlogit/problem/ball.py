@@ -16,19 +16,19 @@ from __future__ import annotations
 
 import math
 import numbers as number_types
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
 import numpy as np
 
 from ..rows.arrays import FloatArray
-from ..rows.checks import as_numbers
+from ..rows.checks import ParameterError, as_numbers
 from .ball_words import sentences
 from .features import Feature, Features, position_of
 from .norms import get_norm
 from .parameters import check_epsilon, check_kappa
-from .stated_tolerances import TOLERATED, StatedTolerances, cost_of, is_number
+from .stated_tolerances import TOLERATED, StatedTolerances, is_number
 from .table_statistics import features_of
 
 #: ε, or a tolerance that is not named, in units of 1/√N: the size of the sampling error.
@@ -149,12 +149,29 @@ class Ball:
             pass  # one cost for each row, checked with the rows
         elif not (isinstance(self.kappa, str) and self.kappa in (BY_ROW, TOLERATED)):
             check_kappa(self.kappa, least=0.0)
+        bounds, groups = self.bounds, self.categories
+        if not (bounds is None or isinstance(bounds, Mapping) or _is_listed(bounds, 2)):
+            raise ParameterError(
+                "bounds", f"must be a pair (lower, upper) or a dict of pairs, got {bounds!r:.60}"
+            )
+        if groups is not None and not (_is_listed(groups) and all(map(_is_listed, groups))):
+            raise ParameterError(
+                "categories",
+                f"must be a list of groups, each a list of columns, got {groups!r:.60}",
+            )
         costs = self.feature_costs
         if isinstance(costs, str) and costs not in ("std", TOLERATED):
             raise ValueError(
                 "feature_costs must be 'std', None, a dict of columns to costs, one cost for each "
                 f"column or a matrix, got {costs!r:.60}"
             )
+        if not isinstance(costs, str | Mapping | None):
+            costs = as_numbers(costs, "feature_costs")
+            if costs.ndim not in (1, 2) or (costs.ndim == 1 and not (costs > 0.0).all()):
+                raise ParameterError(
+                    "feature_costs",
+                    f"must be numbers > 0 (inf: cannot be wrong), got {costs!r:.50}",
+                )
         for column, cost in costs.items() if isinstance(costs, Mapping) else ():
             if not (is_number(cost) and cost > 0.0):
                 raise ValueError(
@@ -214,6 +231,22 @@ class Ball:
         made._check()
         return made
 
+    @property
+    def stated_tolerances(self) -> dict[str, Any] | None:
+        """The arguments of :meth:`tolerating`, if the ball was stated so."""
+        return None if self._tolerances is None else self._tolerances.arguments
+
+    @property
+    def tolerates(self) -> bool:
+        """Whether the labels' part is stated as a tolerance."""
+        return isinstance(self.kappa, str) and self.kappa == TOLERATED
+
+    def seen_with(self, features: Features) -> Ball:
+        """The same resolved ball, of a model that was fitted to these features."""
+        made = self.replace()
+        made._set(_features=features)
+        return made
+
     # --- plain numbers ----------------------------------------------------------------------
 
     def resolve(self, X: Any, y: Any = None, sample_weight: Any = None) -> Ball:
@@ -261,12 +294,10 @@ class Ball:
     @property
     def is_resolved(self) -> bool:
         """Whether all of its fields are plain numbers."""
-        if self._features is None or self.epsilon is None:
+        costs, features = self.feature_costs, self._features
+        if features is None or self.epsilon is None or isinstance(costs, str | None):
             return False
-        costs = self.feature_costs
-        return np.ndim(costs) == 2 or (
-            isinstance(costs, Mapping) and all(name in costs for name in self._features.names)
-        )
+        return not isinstance(costs, Mapping) or all(name in costs for name in features.names)
 
     def _plain_kappa(self, features: Features) -> Any:
         if not isinstance(self.kappa, str):
@@ -277,40 +308,38 @@ class Ball:
         return self._tolerances.kappa(features.class_shares)
 
     def _plain_costs(self, features: Features, sampling: float) -> Any:
-        """``{column: cost}`` in the units of the table; a cost matrix stays one."""
+        """A cost for each feature in its own units; a cost matrix stays one."""
         stated = self.feature_costs
-        grouped = {
-            position_of(column, features.names, "categories")
-            for group in self.categories or ()
-            for column in group
-            if column is not None
-        }
         if np.ndim(stated) == 2:
             return stated
         if np.ndim(stated) == 1:
-            values = as_numbers(stated, "feature_costs")
-            if values.shape != (len(features.each),) or not (values > 0.0).all():
+            costs = as_numbers(stated, "feature_costs")
+            if costs.shape != (len(features.each),) or not (costs > 0.0).all():
                 raise ValueError(
                     f"feature_costs must be {len(features.each)} numbers > 0 (inf: cannot be "
-                    f"wrong), got {values!r:.60}"
+                    f"wrong), got {costs!r:.60}"
                 )
-            return dict(zip(features.names, values.tolist(), strict=True))
-        own: dict[int, float] = {}
+            return _by_name(costs, features)
+        grouped = features.categories.copy()
+        for group in self.categories or ():
+            for column in group:
+                if column is not None:
+                    grouped[position_of(column, features.names, "categories")] = True
+        tolerance = np.ones(grouped.size)
+        own: Mapping[int, float] = {}
         if isinstance(stated, Mapping):
             own = {position_of(c, features.names, "feature_costs"): v for c, v in stated.items()}
-        tolerances = self._tolerances if isinstance(stated, str) and stated == TOLERATED else None
-        if tolerances is not None:
-            own = tolerances.of_columns(features)
-        costs = {}
-        for place, feature in enumerate(features.each):
-            is_category = feature.is_category or place in grouped
-            deviation = 1.0 if is_category or stated is None else feature.deviation
-            tolerance = 1.0
-            if tolerances is not None:
-                named = tolerances.categories if is_category else tolerances.numbers
-                tolerance = sampling if named is None else named
-            costs[feature.name] = own.get(place, cost_of(tolerance * deviation))
-        return costs
+        elif stated == TOLERATED:
+            assert self._tolerances is not None
+            own, kinds = self._tolerances.of_columns(features), self._tolerances
+            usual = [sampling if t is None else t for t in (kinds.numbers, kinds.categories)]
+            tolerance = np.where(grouped, usual[1], usual[0])
+        if stated is not None:
+            tolerance = tolerance * np.where(grouped, 1.0, features.deviations)
+        with np.errstate(divide="ignore"):  # a tolerance of 0 is an infinite cost
+            costs = 1.0 / tolerance
+        costs[list(own)] = list(own.values())
+        return _by_name(costs, features)
 
     def on(self, features: Features) -> ColumnBall:
         """The ball for the columns of a matrix.
@@ -324,9 +353,9 @@ class Ball:
             moved = feature.scale * np.array(ends) + feature.shift
             lower[feature.columns], upper[feature.columns] = np.sort(moved)
         groups: list[list[int | None]] = [
-            [*feature.columns.tolist(), *[None] * feature.with_none]
-            for feature in features.each
-            if feature.is_category and feature.columns.size
+            [*features.each[j].columns.tolist(), *[None] * features.each[j].with_none]
+            for j in np.flatnonzero(features.categories).tolist()
+            if features.each[j].columns.size
         ]
         for group in plain.categories or ():
             groups.append(
@@ -335,18 +364,9 @@ class Ball:
                     for column in group
                 ]
             )
-        costs: Any = plain.feature_costs
-        if isinstance(costs, Mapping):
-            known, stated = list(costs), costs
-            costs = np.full(width, np.inf)  # columns of no feature cannot move
-            for feature in features.each:
-                if feature.name not in stated:
-                    raise ValueError(
-                        f"the ball has no cost for the column {feature.name!r:.60}; it has costs "
-                        f"for {known!r:.80}"
-                    )
-                unit = 1.0 if feature.is_category else abs(feature.scale)
-                costs[feature.columns] = stated[feature.name] / unit
+        costs = plain.feature_costs
+        if np.ndim(costs) < 2:
+            costs = _costs_of_columns(costs, features)
         assert plain.epsilon is not None
         return ColumnBall(plain.epsilon, plain.kappa, plain.norm, costs, groups, lower, upper)
 
@@ -380,7 +400,42 @@ class Ball:
     def allowed(self) -> list[str]:
         """What the ball allows to be wrong, a sentence each: alternatives within one budget."""
         stated = self.epsilon, self.kappa, self.feature_costs
-        return sentences(*stated, self._tolerances, self._features)
+        groups = []
+        if self._features is not None:
+            names = self._features.names
+            groups = [
+                [position_of(column, names, "categories") for column in group if column is not None]
+                for group in self.categories or ()
+            ]
+        return sentences(*stated, self._tolerances, self._features, groups)
+
+
+def _by_name(costs: FloatArray, features: Features) -> Any:
+    """Costs as ``{column: cost}``; as they are, if columns have no names."""
+    if not features.are_named:
+        return costs
+    return dict(zip(features.names, costs.tolist(), strict=True))
+
+
+def _costs_of_columns(stated: Any, features: Features) -> FloatArray:
+    """Costs of the features, in their own units, as costs of the columns of the matrix."""
+    if isinstance(stated, Mapping):
+        missing = [name for name in features.names if name not in stated]
+        if missing:
+            raise ValueError(
+                f"the ball has no cost for the column {missing[0]!r:.60}; it has costs for "
+                f"{list(stated)!r:.80}"
+            )
+        stated = [stated[name] for name in features.names]
+    costs = np.asarray(stated, dtype=np.float64)
+    if costs.size != len(features.each):
+        raise ValueError(f"the ball has costs for {costs.size} columns, got {len(features.each)}")
+    if features.are_columns:
+        return costs
+    columns = np.full(features.n_columns, np.inf)  # those of no feature cannot move
+    for feature, cost in zip(features.each, costs, strict=True):
+        columns[feature.columns] = cost / (1.0 if feature.is_category else abs(feature.scale))
+    return columns
 
 
 def _stated_bounds(bounds: Any, features: Features) -> list[tuple[Feature, tuple[float, float]]]:
@@ -390,8 +445,16 @@ def _stated_bounds(bounds: Any, features: Features) -> list[tuple[Feature, tuple
     if isinstance(bounds, Mapping):
         given = [(features.named(column, "bounds"), pair) for column, pair in bounds.items()]
     else:
-        ends = [np.broadcast_to(as_numbers(end, "bounds"), len(features.each)) for end in bounds]
-        given = list(zip(features.each, np.transpose(ends), strict=True))
+        ends = [as_numbers(end, "bounds") for end in bounds]
+        wrong = [end.shape for end in ends if end.shape not in ((), (len(features.each),))]
+        if wrong:
+            raise ParameterError(
+                "bounds",
+                f"must be two numbers, or two arrays with one per feature, {len(features.each)}, "
+                f"got shape {wrong[0]}",
+            )
+        pairs = [np.broadcast_to(end, len(features.each)).tolist() for end in ends]
+        given = list(zip(features.each, zip(*pairs, strict=True), strict=True))
     for feature, pair in given:
         low_high = as_numbers(pair, f"bounds of column {feature.name!r:.60}")
         if low_high.shape != (2,) or not low_high[0] <= low_high[1]:
@@ -406,12 +469,22 @@ def _stated_bounds(bounds: Any, features: Features) -> list[tuple[Feature, tuple
     return [(feature, ends) for feature, ends in stated if not feature.is_category]
 
 
+def _is_listed(value: Any, size: int | None = None) -> bool:
+    """Whether a value is a sequence, of this size."""
+    listed = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
+    return listed and (size is None or len(value) == size)
+
+
 def _is_dask(value: Any) -> bool:
     return hasattr(value, "dask")
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Equal, also if they are arrays."""
+    """Equal, also if they are arrays, or have some."""
+    if isinstance(one, tuple | list) and isinstance(other, tuple | list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
     if np.ndim(one) or np.ndim(other):
         return np.shape(one) == np.shape(other) and bool(np.all(np.equal(one, other)))
     return type(one) is type(other) and bool(one == other) if isinstance(one, str) else one == other

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from ..rows.arrays import BoolArray
 from .features import Features
 from .stated_tolerances import StatedTolerances
 
@@ -20,8 +21,12 @@ def sentences(
     costs: Any,
     tolerances: StatedTolerances | None,
     features: Features | None,
+    groups: Sequence[Sequence[int]] = (),
 ) -> list[str]:
-    """What a ball allows, a sentence each; without ``features`` it has not seen a table."""
+    """What a ball allows, a sentence each; without ``features`` it has not seen a table.
+
+    ``groups`` are the positions of one-hot columns that belong to one category.
+    """
     if epsilon == 0.0:
         return ["epsilon = 0: nothing may be wrong."]
     if tolerances is not None and isinstance(kappa, str):
@@ -29,7 +34,7 @@ def sentences(
     else:
         labels = _labels(epsilon, kappa)
     if features is not None and epsilon is not None:
-        columns = _columns(epsilon, costs, features)
+        columns = _columns(epsilon, costs, features, groups)
     elif tolerances is not None and isinstance(costs, str):
         columns = _tolerated_columns(epsilon, tolerances)
     elif not isinstance(costs, str):
@@ -97,45 +102,55 @@ def _tolerated_columns(epsilon: float | None, tolerances: StatedTolerances) -> l
     return said
 
 
-def _columns(epsilon: float, costs: Any, features: Features) -> list[str]:
+def _columns(
+    epsilon: float, costs: Any, features: Features, groups: Sequence[Sequence[int]]
+) -> list[str]:
     """How far each column of a table alone may be off."""
-    if not isinstance(costs, Mapping):
+    if np.ndim(costs) == 2:
         return ["Several numbers may be off together, at the cost of a matrix."]
-    still, moved, changed, multiples = [], {}, {}, set()
-    for feature in features.each:
-        cost = costs[feature.name]
-        if math.isinf(cost):
-            still.append(str(feature.name))
-        elif feature.is_category:
-            changed[str(feature.name)] = _share_at(epsilon, cost)
-        else:
-            moved[str(feature.name)] = f"{epsilon / cost:.3g}"
-            multiples.add(f"{epsilon / cost / feature.deviation:.3g}")
-    said = []
-    if len(multiples) == 1 and len(moved) > 1:
-        many = multiples.pop()
-        said.append(f"Each number may be off by {many} standard deviations on average.")
-    elif moved:
-        said.append(f"Numbers may be off on average: {_each(moved, 'by')}.")
-    if changed:
-        said.append(f"Categories may be wrong: {_each(changed, 'in')} of the rows.")
-    if still:
-        said.append(f"Cannot be wrong: {listed(still)}.")
+    if isinstance(costs, Mapping):
+        costs = np.array([costs[name] for name in features.names])
+    used = np.ones(costs.size, dtype=bool)
+    if not features.are_columns:
+        used = np.array([feature.columns.size > 0 for feature in features.each])
+    names: Any = list(features.names) if groups else features.names
+    said = list[str]()
+    category = features.categories.copy()
+    for group in groups:  # one name for all columns of a category
+        category[group], used[group[1:]] = True, False
+        names[group[0]] = " or ".join(str(names[j]) for j in group)
+    still = used & np.isinf(costs)
+    moved = used & ~still & ~category
+    changed = used & ~still & category
+    off = epsilon / costs[moved]
+    times = off / features.deviations[moved]
+    if times.size > 1 and np.ptp(times) <= 1e-3 * times.max():
+        said.append(f"Each number may be off by {times[0]:.3g} standard deviations on average.")
+    elif times.size:
+        amounts = [f"{value:.3g}" for value in off.tolist()]
+        said.append(f"Numbers may be off on average: {_each(names, moved, amounts, 'by')}.")
+    if changed.any():
+        shares = [_share_at(epsilon, cost) for cost in costs[changed].tolist()]
+        said.append(f"Categories may be wrong: {_each(names, changed, shares, 'in')} of the rows.")
+    if still.any():
+        said.append(f"Cannot be wrong: {listed(names[j] for j in np.flatnonzero(still).tolist())}.")
     return said
 
 
 def listed(names: Iterable[Any], most: int = 8) -> str:
     """The first names, and how many there are besides."""
-    shown = [f"{name:.60}" for name in names]
+    shown = [f"{name!s:.60}" for name in names]
     more = f" and {len(shown) - most} more" if len(shown) > most else ""
     return ", ".join(shown[:most]) + more
 
 
-def _each(found: Mapping[str, str], word: str) -> str:
-    """Columns with the same tolerance together."""
-    if len(set(found.values())) == 1 and len(found) > 1:
-        return f"each {word} {next(iter(found.values()))}"
-    return listed(f"{name} {word} {value}" for name, value in found.items())
+def _each(names: Sequence[Any], which: BoolArray, amounts: list[str], word: str) -> str:
+    """Columns with what they may be off by; together if it is the same."""
+    if len(set(amounts)) == 1 < len(amounts):
+        return f"each {word} {amounts[0]}"
+    places = np.flatnonzero(which).tolist()
+    pairs = zip(places, amounts, strict=True)
+    return listed(f"{names[j]} {word} {amount}" for j, amount in pairs)
 
 
 def _share_at(epsilon: float, cost: float) -> str:

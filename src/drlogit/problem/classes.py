@@ -128,7 +128,7 @@ def pose_classes(
     **model: Any,
 ) -> ClassProblem:
     """Pose the problem on the rows of ``make_rows(intercept=…)``, whose labels are all +1."""
-    kappa = flip_costs(kappa, classes, codes)
+    kappa = flip_costs(kappa, classes)
     by_sample = np.ndim(kappa) == 1
     given = pose_problem(
         make_rows,

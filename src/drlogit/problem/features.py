@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
+from functools import cached_property
+from typing import Any, overload
 
 import numpy as np
 
-from ..rows.arrays import FloatArray, IndexArray
+from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.checks import ParameterError
 
 
@@ -23,9 +24,10 @@ from ..rows.checks import ParameterError
 class Feature:
     """A column of the table, and the columns of the matrix that it has become.
 
-    ``levels`` are those of a category's columns, None for a number.  ``with_none``: a row without a
-    1 in any of the columns is a category, too, which is called ``otherwise``.  ``deviation`` is the
-    standard deviation of a number in the rows of the fit, in its own units; 1 for a constant.
+    ``columns`` is empty if the column is not used.  ``levels`` are those of a category's columns,
+    None for a number.  ``with_none``: a row without a 1 in any of the columns is a category, too,
+    which is called ``otherwise``.  ``deviation`` is the standard deviation of a number in the rows
+    of the fit, in its own units; 1 for a constant.
     """
 
     name: Any
@@ -42,6 +44,28 @@ class Feature:
         return self.levels is not None
 
 
+class _Numbers(Sequence[Feature]):
+    """The features of a matrix of numbers, which may have a million columns."""
+
+    def __init__(self, names: Sequence[Any], deviations: FloatArray) -> None:
+        self.names, self.deviations = names, deviations
+
+    def __len__(self) -> int:
+        return self.deviations.size
+
+    @overload
+    def __getitem__(self, j: int) -> Feature: ...
+
+    @overload
+    def __getitem__(self, j: slice) -> list[Feature]: ...
+
+    def __getitem__(self, j: int | slice) -> Feature | list[Feature]:
+        if isinstance(j, slice):
+            return [self[k] for k in range(len(self))[j]]
+        j = range(len(self))[j]
+        return Feature(self.names[j], np.array([j]), deviation=float(self.deviations[j]))
+
+
 @dataclass(frozen=True, eq=False)
 class Features:
     """The columns of a table, and how many rows of which classes the fit had.
@@ -50,13 +74,25 @@ class Features:
     the shares of the classes, None where no labels are known.
     """
 
-    each: tuple[Feature, ...]
+    each: Sequence[Feature]
     n_columns: int
     n_rows: float
     class_shares: Mapping[Any, float] | None = None
 
     @property
-    def names(self) -> list[Any]:
+    def are_columns(self) -> bool:
+        """Whether each feature is the column of the matrix at its place, in its own units."""
+        return isinstance(self.each, _Numbers)
+
+    @property
+    def are_named(self) -> bool:
+        """Whether the columns have names, which are not their positions."""
+        return not isinstance(self.names, range)
+
+    @property
+    def names(self) -> Sequence[Any]:
+        if isinstance(self.each, _Numbers):
+            return self.each.names
         return [feature.name for feature in self.each]
 
     def same_as(self, other: Features | None) -> bool:
@@ -67,6 +103,20 @@ class Features:
             mine.deviation == own.deviation and np.array_equal(mine.columns, own.columns)
             for mine, own in zip(self.each, other.each, strict=True)
         )
+
+    @cached_property
+    def categories(self) -> BoolArray:
+        """Which features are categories."""
+        if self.are_columns:
+            return np.zeros(len(self.each), dtype=bool)
+        return np.array([feature.is_category for feature in self.each])
+
+    @cached_property
+    def deviations(self) -> FloatArray:
+        """The standard deviation of each feature, 1 for categories."""
+        if isinstance(self.each, _Numbers):
+            return self.each.deviations
+        return np.array([feature.deviation for feature in self.each])
 
     def named(self, column: Any, parameter: str) -> Feature:
         """The feature of a name, or at a position; ``parameter`` is what the user typed it in."""
@@ -80,20 +130,18 @@ def numbers(
     class_shares: Mapping[Any, float] | None = None,
 ) -> Features:
     """The features of a matrix in which each column is a number."""
-    each = tuple(
-        Feature(name, np.array([j]), deviation=float(deviations[j])) for j, name in enumerate(names)
-    )
-    return Features(each, len(each), n_rows, class_shares)
+    names = names if isinstance(names, range) else list(names)
+    return Features(_Numbers(names, deviations), deviations.size, n_rows, class_shares)
 
 
 def position_of(column: Any, names: Sequence[Any], parameter: str) -> int:
     """The position of a column given by name or position; ``ValueError`` if there is none."""
-    if column in names:
-        return list(names).index(column)
+    if not isinstance(column, bool | list | dict) and column in names:
+        return int(names.index(column))
     is_position = isinstance(column, int | np.integer) and not isinstance(column, bool)
     if is_position and -len(names) <= column < len(names):
         return int(column) % len(names)
     shown = ", ".join(f"{name!r:.30}" for name in names[:8]) + (", …" if len(names) > 8 else "")
-    near = get_close_matches(str(column), [str(name) for name in names], n=1)
+    near = get_close_matches(str(column), [str(name) for name in names[:1000]], n=1)
     hint = f": did you mean {near[0]!r:.60}?" if near else ""
     raise ParameterError(parameter, f"names the column {column!r:.60}, but X has {shown}{hint}")

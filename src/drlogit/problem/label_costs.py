@@ -24,7 +24,7 @@ from ..rows.reductions import Max, Min
 from .parameters import check_kappa
 
 #: Stands for costs that differ between samples; a model does not keep the costs themselves.
-BY_SAMPLE: Final = "by sample"
+BY_SAMPLE: Final = "by row"
 
 #: Solvers ignore flips that cost more than this times ε.  Such a flip does not pay at any
 #: λ > u/κ, so ignoring it lowers the objective by at most ``ε u/κ``, 1e-15 of the margin u.
@@ -93,45 +93,16 @@ class FlipCosts:
         return dict(zip(classes.tolist(), np.asarray(self.kappa).tolist(), strict=True))
 
 
-@dataclass(frozen=True)
-class CostsByShare:
-    """Costs at which the whole budget ε flips a given share of a class; one share per class."""
-
-    epsilon: float
-    shares: Mapping[Any, float]
-
-    def costs(self, classes: NDArray[Any], weights: FloatArray) -> dict[Any, float]:
-        """κ by label, given the total weight of each class."""
-        given = dict(zip(classes.tolist(), (weights / weights.sum()).tolist(), strict=True))
-        return {
-            label: self.epsilon / (share * given.get(label, 1.0)) if share > 0.0 else math.inf
-            for label, share in self.shares.items()
-        }
-
-
 def is_stated_singly(kappa: Any) -> bool:
     """Whether κ is one number for all labels."""
-    return isinstance(kappa, float) or (
-        np.ndim(kappa) == 0 and not isinstance(kappa, Mapping | CostsByShare)
-    )
+    return isinstance(kappa, float) or (np.ndim(kappa) == 0 and not isinstance(kappa, Mapping))
 
 
-def flip_costs(
-    kappa: Any, classes: NDArray[Any], codes: Any, weights: FloatArray | None = None
-) -> Any:
+def flip_costs(kappa: Any, classes: NDArray[Any]) -> Any:
     """Check a user's ``kappa``: a number, a dict by label, or an array with one cost per sample.
 
-    The labels of the dict are in the order of the classes.  Users may also pass
-    :class:`CostsByShare`.  ``codes`` are the labels as positions in ``classes``.
+    The labels of the dict are in the order of the classes.
     """
-    if isinstance(kappa, CostsByShare):
-        if codes is None or is_dask(codes):
-            raise ValueError(
-                "shares of wrong labels by class need labels in memory and an estimator's fit; "
-                "pass kappa as numbers instead"
-            )
-        totals = np.bincount(codes, weights, minlength=classes.size).astype(np.float64)
-        kappa = kappa.costs(classes, totals)
     if is_stated_singly(kappa):
         return check_kappa(kappa, least=0.0) if classes.size > 2 else check_kappa(kappa)
     if isinstance(kappa, Mapping):

@@ -271,7 +271,7 @@ def build_problem(
     parameters are those of :func:`drlogit.solve`.
     """
     if not is_stated_singly(kappa):
-        kappa = flip_costs(kappa, labels_of(y), None)
+        kappa = flip_costs(kappa, labels_of(y))
     rows = partial(build_rows, X, y, sample_weight, n_jobs=n_jobs)
     return pose_problem(rows, kappa=kappa, names=column_names(X), **model)
 

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..rows.arrays import FloatArray
+from .ball import Ball
 from .dual_point import DualPoint
 from .parameters import ADMITTED
 from .proof import save_proof
@@ -249,8 +250,9 @@ class Result:
     info
         Details of some solvers (inner iterations, statuses of other packages).
     ball
-        The Wasserstein ball of the fit: ``epsilon``, ``kappa``, ``norm``, ``feature_costs``,
-        ``fit_intercept``, categories and bounds.  None at fixed λ, or if it is not known.
+        The :class:`~drlogit.Ball` of the fit, resolved; None if it is not known.
+    column_ball
+        The same in plain numbers for the columns of X.
     """
 
     coef: FloatArray
@@ -267,7 +269,8 @@ class Result:
     solve_time: float
     trace: Trace
     info: dict[str, Any] = field(default_factory=dict)
-    ball: ResultBall | None = None
+    ball: Ball | None = None
+    column_ball: ResultBall | None = None
 
     @property
     def admitted(self) -> float:
@@ -293,9 +296,10 @@ class Result:
             The result has no dual point (estimators do not keep one by default), or a matrix of
             feature costs, for which there are no proofs.
         """
-        if self.ball is not None and np.ndim(self.ball.feature_costs) == 2:  # type: ignore[arg-type]
+        ball = self.column_ball
+        if ball is not None and np.ndim(ball.feature_costs) == 2:  # type: ignore[arg-type]
             raise ValueError("a matrix of feature_costs has no proof: give each feature a cost")
-        if self.dual is None or self.ball is None:
+        if self.dual is None or ball is None:
             raise ValueError(
                 "this result has no dual point to save: use a result of drlogit.solve, or the "
                 "estimator's save_proof"

@@ -70,7 +70,8 @@ class StatedTolerances:
             found[place] = cost_of(value)
         return found
 
-    def as_written(self) -> str:
+    @property
+    def arguments(self) -> dict[str, Any]:
         """The arguments that state these tolerances."""
         words = {
             name: dict(value) if isinstance(value, tuple) else value
@@ -79,7 +80,11 @@ class StatedTolerances:
         stated = {k: v for k, v in words.items() if v is not None and v != {}}
         if stated.get("labels") == 0:
             del stated["labels"]
-        return ", ".join(f"{name}={value!r}" for name, value in stated.items())
+        return stated
+
+    def as_written(self) -> str:
+        """The same as text."""
+        return ", ".join(f"{name}={value!r}" for name, value in self.arguments.items())
 
 
 def cost_of(tolerance: float) -> float:

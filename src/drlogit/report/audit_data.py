@@ -162,8 +162,8 @@ def _facts(audit: Adversary) -> dict[str, Any]:
     if fit is None or result is None:
         return {}
     return {
-        "epsilon": fit.epsilon_,
-        "kappa": _flip_cost(fit.kappa_),
+        "epsilon": fit.ball_.epsilon,
+        "kappa": _flip_cost(fit.ball_.kappa),
         "objective": result.objective,
         "bound": result.dual_objective,
         "gap": result.gap,

@@ -215,8 +215,8 @@ def audit(
     >>> report = drlogit.audit(model, X, y, epsilons=[0.0, 0.05])
     >>> report.to_frame()[["epsilon", "best_error", "worst_error"]].round(2)
        epsilon  best_error  worst_error
-    0     0.00        0.35         0.35
-    1     0.05        0.15         0.51
+    0     0.00        0.32         0.32
+    1     0.05        0.14         0.53
     """
     options: dict[str, Any] = {**ball, "kappa": kappa}
     audits, common = audit_problems(model, X, y, **options)
@@ -309,7 +309,7 @@ def _recall(audit: Adversary) -> ClassRecall:
 def _neglected(audit: Adversary) -> list[str]:
     """A warning about a class that is almost never predicted, if there is one."""
     fit = audit.measured.fit
-    ball = (0.0, math.inf) if fit is None else (fit.epsilon_, fit.kappa_)
+    ball = (0.0, math.inf) if fit is None else (fit.ball_.epsilon or 0.0, fit.ball_.kappa)
     said = _recall(audit).neglected(*ball)
     return [] if said is None else [f"  {said}"]
 

@@ -221,7 +221,7 @@ class RegularizationPathDisplay:
                 ha="right", va="top", color="0.4",
             )  # fmt: skip
         ax.margins(x=0.02)
-        ax.set_xlabel(f"radius ε ({path.norm} transport, κ = {kappa_text(path.kappa)})")
+        ax.set_xlabel(f"radius ε ({path.ball.norm} transport, κ = {kappa_text(path.ball.kappa)})")
         ax.set_ylabel(f"coefficient (log-odds per {self.unit})")
         if named:
             ax.legend(

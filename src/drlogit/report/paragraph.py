@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ..estimators.tolerances import allowances
 from ..robustness.audited_models import AuditOutcome
 
 
@@ -13,12 +12,12 @@ def paragraph(report: AuditOutcome, name: str) -> str:
     if fit is not None and fit.result_ is not None:
         from .. import __version__
 
-        result, allowed = fit.result_, "; ".join(allowances(fit))
+        result, allowed = fit.result_, " ".join(fit.ball_.allowed())
         said = [
             f"The model was fitted by distributionally robust logistic regression (drlogit "
             f"{__version__}). The fit minimises the largest expected log-loss over all "
             f"distributions within a Wasserstein ball around the data. The ball allows these "
-            f"errors in the data: {allowed}.",
+            f"errors in the data: {allowed}",
             f"On the data of the fit, the worst-case log-loss is {result.objective:.3f}; no linear "
             f"model is lower by more than {max(result.gap, fit.tol):.0e}."
             if result.converged

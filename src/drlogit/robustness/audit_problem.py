@@ -17,15 +17,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
 from ..estimators.tables.by_column import (
-    CostsByKind,
     resolve_bounds,
     resolve_costs,
-    standard_deviations,
 )
 from ..problem.domains import Declared, check_domains
 from ..problem.label_costs import (
     BY_SAMPLE,
-    CostsByShare,
     FlipCosts,
     StatedKappa,
     flip_costs,
@@ -43,7 +40,7 @@ from ..rows.building import checked_rows
 from ..rows.checks import as_numbers, check_features, check_weights
 from ..rows.threads import one_blas_thread
 from .linear_model import codes_of
-from .measured_features import MeasuredFeature, costs_by_feature
+from .measured_features import MeasuredFeature
 from .measured_model import (
     MeasuredModel,
     fitted_ball,
@@ -101,8 +98,8 @@ def audit_problem(
     check_scores(model, measured, X, matrix)
     weights = check_weights(sample_weight, n_samples)
     own = getattr(model if isinstance(model, Result) else measured.fit, "result_", model)
-    if categories is not None and isinstance(own, Result) and own.ball is not None:
-        categories = _with_none_of(own.ball, categories, n_features, measured.names)
+    if categories is not None and isinstance(own, Result) and own.column_ball is not None:
+        categories = _with_none_of(own.column_ball, categories, n_features, measured.names)
     measured, declared = _in_ball(
         measured, matrix, weights, feature_costs, categories, bounds, common
     )
@@ -148,9 +145,6 @@ def _label_costs(
     kappa: Any, classes: NDArray[Any], codes: IndexArray, others: IndexArray
 ) -> tuple[FloatArray, StatedKappa]:
     """The cost of giving each sample each of the other labels, and κ as a user states it."""
-    if isinstance(kappa, CostsByShare):
-        counts = np.bincount(codes, minlength=classes.size).astype(np.float64)
-        kappa = kappa.costs(classes, counts)
     if np.ndim(kappa) == 1:
         flips: Any = as_numbers(kappa, "kappa")
         stated: StatedKappa = BY_SAMPLE
@@ -160,7 +154,7 @@ def _label_costs(
                 f"got shape {flips.shape}"
             )
     else:
-        stated = kappa if is_stated_singly(kappa) else flip_costs(kappa, classes, codes)
+        stated = kappa if is_stated_singly(kappa) else flip_costs(kappa, classes)
         flips = np.array([*stated.values()])[codes] if isinstance(stated, dict) else stated
     # A tiny cost for unknown labels, so that the samples stay as they are at ε = 0.
     return np.broadcast_to(np.maximum(flips, 1e-18), others.shape), stated
@@ -206,15 +200,12 @@ def _in_ball(
     names = measured.names or list(range(n_features))
     if encoding is not None:
         names = [column.name for column in encoding.columns]
-    if isinstance(costs, CostsByKind) and encoding is None:
-        deviations = standard_deviations(matrix, weights)
-        costs = costs_by_feature(costs, measured.features, deviations)
-    elif costs is not None and (np.ndim(costs) != 1 or np.size(costs) != n_features):
+    if costs is not None and (np.ndim(costs) != 1 or np.size(costs) != n_features):
         costs = resolve_costs(costs, matrix, weights, names, encoding)
     stated_bounds = bounds
     if bounds is not None:
         bounds = resolve_bounds(bounds, matrix, names, encoding)
-    from_rows = isinstance(stated_bounds, str)
+    from_rows = False
     if bounds is None:
         bounds = measured.bounds
         from_rows = _warn_of_rows_beyond(measured, matrix) or measured.bounds_from_rows

@@ -13,7 +13,7 @@ from ..problem.label_costs import StatedKappa
 from ..rows.arrays import FloatArray, IndexArray
 from ..rows.threads import one_blas_thread
 from .audit_problem import audit_problem
-from .measured_model import own_fit
+from .measured_model import fitted_columns, own_fit
 from .misclassification import best_error, worst_error
 from .old_adversary import Adversary
 from .old_metrics import Metric
@@ -131,7 +131,7 @@ def audit_problems(
     first = next((name for name, fit in fits.items() if fit is not None), next(iter(models)))
     # One-hot columns of others' pipelines are numbers if they were numbers to that model.
     chosen, categories = fits[first], options.pop("categories", None)
-    as_numbers = chosen is not None and chosen.categories_ is None
+    as_numbers = chosen is not None and not fitted_columns(chosen).groups
     found: dict[str, Adversary] = {}
     for name in (first, *(other for other in models if other != first)):
         numbers = as_numbers and categories is None and fits[name] is None
@@ -163,14 +163,14 @@ def default_radii(audits: Iterable[Adversary]) -> tuple[float, ...]:
     least = float(np.min(flips[flips > 0.0], initial=math.inf))
     scale = min(least, max(distances, default=math.inf))
     scale = scale if math.isfinite(scale) else 1.0
-    known = {fit.epsilon_ for audit in audits if (fit := audit.measured.fit) is not None}
+    known = {fit.ball_.epsilon for audit in audits if (fit := audit.measured.fit) is not None}
     return tuple(sorted({share * scale for share in _SHARES} | known))
 
 
 def own_radius(audits: Iterable[Adversary], radii: Sequence[float]) -> float:
     """The radius of the last model that was fitted for one; otherwise one of the larger radii."""
     fits = [audit.measured.fit for audit in audits]
-    fitted = [fit.epsilon_ for fit in fits if fit is not None and fit.epsilon_ > 0.0]
+    fitted = [fit.ball_.epsilon for fit in fits if fit is not None and fit.ball_.epsilon > 0.0]
     return fitted[-1] if fitted else radii[(2 * len(radii)) // 3]
 
 

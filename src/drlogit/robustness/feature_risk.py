@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..estimators.tolerances import Priced, allowed_by
+from ..problem.ball_words import sentences
+from ..problem.features import Feature, Features
 from ..rows.arrays import FloatArray, IndexArray
 from .domain_moves import DomainMoves
 from .old_adversary import Adversary
@@ -84,13 +85,15 @@ def allowed_at(audit: Adversary, radii: FloatArray) -> list[list[str]]:
     """What each radius allows to be wrong, in words."""
     costs = audit.measured.costs
     spread = audit.problem.rows.column_deviations[: costs.size]
-    columns = [
-        Priced(
+    each = tuple(
+        Feature(
             feature.name,
-            float(costs[feature.columns[0]] * abs(feature.scale)),
-            feature.levels is not None,
-            float(spread[feature.columns[0]] / abs(feature.scale)) or None,
+            feature.columns,
+            feature.levels,
+            deviation=float(spread[feature.columns[0]] / abs(feature.scale)) or 1.0,
         )
         for feature in audit.features
-    ]
-    return [allowed_by(float(radius), audit.kappa, columns) for radius in radii]
+    )
+    prices = np.array([costs[f.columns[0]] * abs(f.scale) for f in audit.features])
+    features = Features(each, costs.size, float(audit.weights.size))
+    return [sentences(float(radius), audit.kappa, prices, None, features) for radius in radii]

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..estimators.tables.by_column import CostsByKind
-from ..estimators.tables.encoding import Encoding, position_of
-from ..rows.arrays import FloatArray, IndexArray
+from ..estimators.tables.encoding import Encoding
+from ..rows.arrays import IndexArray
 
 
 @dataclass(frozen=True)
@@ -110,22 +109,3 @@ def features_of(
         else:
             features.append(MeasuredFeature(column.name, own, None, "", column.scale, column.shift))
     return tuple(sorted(features, key=lambda feature: int(feature.columns[0])))
-
-
-def costs_by_feature(
-    given: CostsByKind, features: Sequence[MeasuredFeature], deviations: FloatArray
-) -> FloatArray:
-    """Costs for the columns of a matrix, stated for numbers, for categories and by name.
-
-    Costs by name are per unit of the feature, not of the column of the matrix.
-    """
-    costs = np.empty(deviations.size)
-    names = [feature.name for feature in features]
-    named = {position_of(name, names, "feature_costs"): c for name, c in given.columns.items()}
-    for f, feature in enumerate(features):
-        is_category = feature.levels is not None
-        stated = named.get(f, given.categories if is_category else (given.numbers, "std"))
-        cost, unit = stated if isinstance(stated, tuple) else (stated, "own")
-        scale = deviations[feature.columns[0]] if unit == "std" else abs(feature.scale)
-        costs[feature.columns] = cost if is_category else cost / scale
-    return costs

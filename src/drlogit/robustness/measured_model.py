@@ -22,6 +22,7 @@ import scipy.sparse as sp
 from ..estimators.robust_classifier import RobustLinearClassifier
 from ..estimators.tables.encoding import Encoding
 from ..estimators.training_data import matrix_of
+from ..problem.ball import ColumnBall
 from ..problem.label_costs import FlipCosts, StatedKappa
 from ..problem.problem import column_names
 from ..problem.result import Result
@@ -97,10 +98,10 @@ def fitted_ball(model: Any) -> FittedBall:
     """What an estimator or a result was fitted with."""
     fit = own_fit(model)
     if fit is not None:
-        return FittedBall(float(fit.epsilon_), fit.kappa_, fit.norm)
-    if not isinstance(model, Result) or model.ball is None:
+        return FittedBall(float(fit.ball_.epsilon or 0.0), fit.ball_.kappa, fit.ball_.norm)
+    if not isinstance(model, Result) or model.column_ball is None:
         return FittedBall(None, None, "l1")
-    ball = model.ball
+    ball = model.column_ball
     return FittedBall(ball.epsilon, ball.labels.for_others, ball.norm)
 
 
@@ -122,8 +123,8 @@ def measure(model: Any, X: Any, categories: Any = None) -> MeasuredModel:
         measured = _through_steps(measured, pipeline, steps)
     if measured.fit is not None:
         return _as_fitted(measured.fit, measured)
-    if isinstance(model, Result) and model.ball is not None:
-        return _in_ball_of_result(model.ball, measured)
+    if isinstance(model, Result) and model.column_ball is not None:
+        return _in_ball_of_result(model.column_ball, measured)
     return _with_one_hot(measured) if categories is None else measured
 
 
@@ -155,11 +156,9 @@ def _names_after(steps: Any, Z: Any) -> list[Any] | None:
 
 def _as_fitted(fit: RobustLinearClassifier, measured: MeasuredModel) -> MeasuredModel:
     """Costs, categories and bounds of the fit of our model."""
-    said = ", for labels as recorded (label_noise is for predictions)"
+    costs, categories, bounds = _stated_by(fit)
     measured = replace(
-        measured, costs=fit.feature_costs_, categories=fit.categories_, bounds=fit.bounds_,
-        bounds_from_rows=fit.bounds_ is not None and isinstance(fit.bounds, str | None),
-        space=measured.space + ("" if fit.label_noise_ is None else said),
+        measured, costs=costs, categories=categories, bounds=bounds,
     )  # fmt: skip
     encoding = fit.encoding_
     if encoding is None:
@@ -184,9 +183,23 @@ def _in_ball_of_result(ball: ResultBall, measured: MeasuredModel) -> MeasuredMod
     return replace(measured, costs=ball.feature_costs, categories=groups or None, bounds=bounds)
 
 
+def fitted_columns(fit: RobustLinearClassifier) -> ColumnBall:
+    """The ball of a fit, for the columns of its matrix."""
+    found: ColumnBall = fit.ball_.on(fit.ball_.features)
+    return found
+
+
+def _stated_by(fit: RobustLinearClassifier) -> tuple[Any, Any, Any]:
+    """Costs, categories and bounds of a fit; None for those that are not stated."""
+    columns = fitted_columns(fit)
+    bounded = np.isfinite([columns.lower, columns.upper]).any()
+    bounds = (columns.lower, columns.upper) if bounded else None
+    return columns.costs, columns.groups or None, bounds
+
+
 def where_measured(fit: RobustLinearClassifier) -> str:
     """Where one of our models measures distance, in words."""
-    stated = words_of(fit.feature_costs_, fit.categories_, fit.bounds_)
+    stated = words_of(*_stated_by(fit))
     return _GIVEN + with_the(stated, "of the fit")
 
 

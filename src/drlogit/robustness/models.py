@@ -23,9 +23,8 @@ from sklearn.utils.validation import check_is_fitted
 from ..estimators.robust_classifier import RobustLinearClassifier
 from ..estimators.tables.frames import rows_of
 from ..estimators.training_data import matrix_of
-from ..problem.ball import BY_ROW, Ball
+from ..problem.ball import Ball
 from ..problem.features import Feature, Features, numbers
-from ..problem.label_costs import BY_SAMPLE
 from ..problem.problem import column_names
 from ..problem.result import Result
 from ..problem.table_statistics import class_shares, deviations
@@ -235,7 +234,7 @@ def scores_of(matrix: Matrix, coef: FloatArray, intercept: Any) -> FloatArray:
 def measured(model: Any) -> MeasuredModel:
     """The linear classifier in an estimator, a Result or a tuple; ``ValueError`` if none is."""
     if isinstance(model, Result):
-        return MeasuredModel("", model.coef, model.intercept, ball=_ball_of_result(model))
+        return MeasuredModel("", model.coef, model.intercept, ball=model.ball)
     if isinstance(model, tuple):
         if len(model) != 2:
             raise ValueError(f"a plain model is (coef, intercept), got a tuple of {len(model)}")
@@ -267,7 +266,7 @@ def measured(model: Any) -> MeasuredModel:
     steps = scorer[:-1] if hasattr(scorer, "steps") and len(scorer.steps) > 1 else None
     fit = classifier if isinstance(classifier, RobustLinearClassifier) else None
     return MeasuredModel(
-        name, coef, intercept, labels, steps, scorer, fit, _ball_of_fit(fit), **cut
+        name, coef, intercept, labels, steps, scorer, fit, getattr(fit, "ball_", None), **cut
     )
 
 
@@ -427,61 +426,3 @@ def _encoded(fit: RobustLinearClassifier | None, columns: list[Column]) -> list[
             group = ("encoding", k)
             made.append(level_column(column, group, said, value, otherwise="a level not seen"))
     return made
-
-
-# --- balls of fits ------------------------------------------------------------------------------
-
-
-def _ball_of_fit(fit: RobustLinearClassifier | None) -> Ball | None:
-    """The ball of a fit."""
-    if fit is None or hasattr(fit, "ball_"):
-        return getattr(fit, "ball_", None)
-    encoding = fit.encoding_
-    if encoding is None:
-        names = list(getattr(fit, "feature_names_in_", range(fit.n_features_in_)))
-        places = [np.array([j]) for j in range(len(names))]
-        levels: list[Any] = [None] * len(names)
-    else:
-        names = [column.name for column in encoding.columns if not column.left_out]
-        shown = [column.shown_levels for column in encoding.columns if not column.left_out]
-        places = [place for place in encoding.places if place.size]
-        levels = [None if each == [None] else tuple(map(str, each)) for each in shown]
-    each = tuple(map(Feature, names, places, levels))
-    features = Features(each, sum(place.size for place in places), 1.0)
-    stated = fit.categories_ if encoding is None else None
-    return _plain_ball(features, fit.epsilon_, fit.kappa_, fit.norm, fit.feature_costs_, stated,
-                       fit.bounds_)  # fmt: skip
-
-
-def _ball_of_result(result: Result) -> Ball | None:
-    """The ball of a result, for the columns of its matrix."""
-    ball = result.ball
-    if ball is None:
-        return None
-    n = result.coef.shape[-1]
-    features = numbers(range(n), np.ones(n), 1.0)
-    none = np.zeros(len(ball.groups)) if ball.with_none is None else ball.with_none
-    groups = [[*g.tolist(), *[None] * bool(w)] for g, w in zip(ball.groups, none, strict=True)]
-    bounds = None if ball.lower is None else (ball.lower, ball.upper)
-    kappa = ball.labels.multiples if isinstance(ball.labels.multiples, str) else ball.kappa
-    return _plain_ball(features, ball.epsilon, kappa, ball.norm, ball.feature_costs, groups, bounds)
-
-
-def _plain_ball(
-    features: Features, epsilon: float, kappa: Any, norm: Any, costs: Any, groups: Any, bounds: Any
-) -> Ball:
-    """A ball in plain numbers from numbers for the columns of a matrix."""
-    if costs is not None and np.ndim(costs) == 1:
-        costs = {f.name: float(costs[f.columns[0]]) for f in features.each}
-    if bounds is not None:
-        ends = np.array([np.broadcast_to(end, features.n_columns) for end in bounds])
-        bounds = {
-            f.name: tuple(ends[:, f.columns[0]].tolist())
-            for f in features.each
-            if not f.is_category
-        }
-    kappa = BY_ROW if isinstance(kappa, str) and kappa == BY_SAMPLE else kappa
-    ball = Ball(
-        epsilon, kappa, norm=norm, feature_costs=costs, categories=groups or None, bounds=bounds
-    )
-    return ball.resolved(features)

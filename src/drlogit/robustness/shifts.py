@@ -220,7 +220,7 @@ def shift(
     """
     fit = own_fit(model)
     if epsilon is None and fit is not None:
-        epsilon = fit.epsilon_
+        epsilon = fit.ball_.epsilon
     if ball.get("sample_weight") is not None:
         raise ValueError("shift takes no sample_weight: all reference rows count alike")
     reference = audit_problem(model, X_ref, y_ref, epsilon=epsilon or 0.0, kappa=kappa, **ball)

@@ -156,11 +156,6 @@ def choose_threshold(
     audit = audit_problem(model, X, y, epsilon=epsilon, kappa=kappa, **ball)
     if len(audit.classes) > 2:
         raise ValueError(f"choose_threshold needs a model of two classes, got {len(audit.classes)}")
-    if audit.measured.fit is not None and audit.measured.fit.label_noise_ is not None:
-        raise ValueError(
-            "this model was fitted with label_noise, so it predicts true labels, but y has "
-            "recorded labels: choose the threshold of a model fitted without label_noise"
-        )
     rows = UnseenRows.held_out(audit, random_state)
     name = costs if costs is not None else "fpr" if max_fpr is not None else "precision"
     usual = 0.5 if costs is None else _usual(metric_of(audit, costs).less(0.0))

@@ -230,9 +230,9 @@ def in_random_order(weights: FloatArray, random_state: int) -> IndexArray:
 def own_lambda(audit: Adversary) -> float | None:
     """The λ of the fit, if the model has one and radius, κ and norm are those of the fit."""
     fit, problem = audit.measured.fit, audit.problem
-    if fit is None or fit.result_ is None or not np.all(fit.kappa_ == audit.kappa):
+    if fit is None or fit.result_ is None or not np.all(fit.ball_.kappa == audit.kappa):
         return None
-    same = (fit.epsilon_, fit.norm) == (problem.epsilon, problem.norm.name)
+    same = (fit.ball_.epsilon, fit.ball_.norm) == (problem.epsilon, problem.norm.name)
     return max(fit.result_.lam, audit.sensitivity) if same else None
 
 

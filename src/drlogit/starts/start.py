@@ -54,7 +54,7 @@ def start_from(problem: Problem | ClassProblem, result: Result) -> Start | None:
         return None
     # No step moves coefficients of columns without an entry, which other samples may have had.
     model[..., problem.rows.column_scale == 0.0] = 0.0
-    ball, rows, epsilon, kappa = result.ball, problem.rows, problem.epsilon, problem.kappa
+    ball, rows, epsilon, kappa = result.column_ball, problem.rows, problem.epsilon, problem.kappa
     same = result.flip_share.shape == (rows.n_samples,)
     known = ball is not None and ball.norm == problem.norm.name
     lam = result.lam if known and np.isfinite(result.lam) else np.nan
@@ -86,7 +86,7 @@ def dual_point_of(problem: Problem | ClassProblem, start: Result) -> Any:
 
     None if it has none, and with several classes.
     """
-    dual, rows, ball = start.dual, problem.rows, start.ball
+    dual, rows, ball = start.dual, problem.rows, start.column_ball
     wanted = problem.epsilon, problem.kappa
     if ball is not None and (ball.epsilon, ball.labels.unit) != wanted:
         return None

@@ -95,12 +95,12 @@ def verify(
     --------
     >>> import drlogit
     >>> X, y = drlogit.datasets.make_synthetic(200, 5, random_state=0)
-    >>> result = drlogit.solve(X, y, epsilon=0.05, kappa=1.0)
+    >>> result = drlogit.solve(X, y, drlogit.Ball(0.05, kappa=1.0))
     >>> drlogit.verify(result, X, y).ok
     True
     """
     result, X, fitted = _fit_of(model, X)
-    ball, coef, intercept, upper = result.ball, result.coef, result.intercept, math.inf
+    ball, coef, intercept, upper = result.column_ball, result.coef, result.intercept, math.inf
     if ball is None:
         raise ValueError("the model must know its ball, as results of drlogit.solve do")
     if np.ndim(ball.feature_costs) == 2:  # type: ignore[arg-type]

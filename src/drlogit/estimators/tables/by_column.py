@@ -1,17 +1,11 @@
 """Costs and bounds by column of a table, as one number for each column of the matrix.
 
 Without an ``encoding``, the columns of the matrix are those of the table.
-
-Without stated costs, a step of one costs the same in every column.  The radius is then tiny for a
-column in dollars next to one in years, and its coefficient is almost unpenalised.  ``fit`` warns of
-that, and of many coefficients that infinite costs leave unpenalised.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,23 +13,10 @@ import scipy.sparse as sp
 
 from ...problem.domains import check_domains
 from ...problem.parameters import check_costs
-from ...rows.arrays import FloatArray, Matrix, beyond_memory, is_dask
+from ...rows.arrays import FloatArray, Matrix, beyond_memory
 from ...rows.checks import as_numbers
 from .encoding import Encoding, numbers_only, position_of
 from .frames import listed
-
-
-@dataclass(frozen=True)
-class CostsByKind:
-    """Costs for all numbers, for all categories, and others for some columns.
-
-    ``numbers`` is the cost of one standard deviation, and so is the cost of a column given as a
-    pair ``(cost, "std")``.  Other costs are of one unit, or of a change of category.
-    """
-
-    numbers: float
-    categories: float
-    columns: Mapping[Any, float | tuple[float, str]]
 
 
 def standard_deviations(X: Matrix, weights: FloatArray | None = None) -> FloatArray:
@@ -69,7 +50,7 @@ def resolve_costs(
     ``"std"`` makes one standard deviation the unit: the cost of a number is one over its standard
     deviation, and changing a category costs 1.
     """
-    plain = given is None or not isinstance(given, str | Mapping | CostsByKind)
+    plain = given is None or not isinstance(given, str | Mapping)
     if given is None or (plain and encoding is None):
         return given
     table = numbers_only(names) if encoding is None else encoding
@@ -83,8 +64,6 @@ def resolve_costs(
     number, category, named = 1.0, 1.0, given
     if isinstance(given, str):
         number, named = given, {}
-    elif isinstance(given, CostsByKind):
-        number, category, named = (given.numbers, "std"), given.categories, given.columns
     own = {position_of(column, names, "feature_costs"): value for column, value in named.items()}
     units, costs = None, []
     for j, (column, place) in enumerate(zip(table.columns, table.places, strict=True)):
@@ -106,34 +85,22 @@ def resolve_costs(
 def resolve_bounds(given: Any, X: Matrix, names: Sequence[Any], encoding: Encoding | None) -> Any:
     """``bounds`` as a pair of numbers or arrays for the columns of X; None and pairs stay so.
 
-    A mapping has a pair for some columns; ``"data"`` takes the ends of the data.
+    A mapping has a pair for some columns.
     """
-    plain = given is None or not isinstance(given, str | Mapping)
-    if given is None or (plain and encoding is None):
+    if given is None or (encoding is None and not isinstance(given, Mapping)):
         return given
     table = numbers_only(names) if encoding is None else encoding
-    if isinstance(given, str):
-        if given != "data" or is_dask(X):
+    declared = check_domains(None, None if isinstance(given, Mapping) else given, len(names))
+    for column, pair in given.items() if isinstance(given, Mapping) else ():
+        j = position_of(column, names, "bounds")
+        both = as_numbers(pair, f"bounds of column {names[j]!r:.60}")
+        if both.shape != (2,) or table.columns[j].levels:
             raise ValueError(
-                "bounds must be a pair (lower, upper), a dict of columns to pairs or 'data' (of "
-                f"features in memory), got {given!r:.60}"
+                "bounds must be pairs (lower, upper) for columns of numbers, got "
+                f"{pair!r:.60} for column {names[j]!r:.60}"
             )
-        ends = [
-            np.asarray(end.toarray() if sp.issparse(end) else end, dtype=np.float64).ravel()
-            for end in (X.min(axis=0), X.max(axis=0))
-        ]
-    else:
-        declared = check_domains(None, None if isinstance(given, Mapping) else given, len(names))
-        for column, pair in given.items() if isinstance(given, Mapping) else ():
-            j = position_of(column, names, "bounds")
-            both = as_numbers(pair, f"bounds of column {names[j]!r:.60}")
-            if both.shape != (2,) or table.columns[j].levels:
-                raise ValueError(
-                    "bounds must be pairs (lower, upper) for columns of numbers, got "
-                    f"{pair!r:.60} for column {names[j]!r:.60}"
-                )
-            declared.lower[j], declared.upper[j] = both
-        ends = [table.by_feature(end) for end in (declared.lower, declared.upper)]
+        declared.lower[j], declared.upper[j] = both
+    ends = [table.by_feature(end) for end in (declared.lower, declared.upper)]
     for group in table.groups:
         ends[0][group], ends[1][group] = -np.inf, np.inf
     return ends[0], ends[1]
@@ -144,16 +111,6 @@ def resolve_bounds(given: Any, X: Matrix, names: Sequence[Any], encoding: Encodi
 #: ``fit`` warns if there are fewer samples than this for each unpenalised coefficient, the rule of
 #: thumb for plain logistic regression (Peduzzi et al. 1996).
 _SAMPLES_EACH = 10
-
-#: ``fit`` warns about columns that vary more than this many times as much as the lower quartile of
-#: the columns.  (The narrowest column would be too strict: pixels at the rim of a picture hardly
-#: vary.)  The ratio is 550 for wine, 3e4 for breast cancer and 8e3 for adult; it is at most 16 for
-#: MNIST, digits, a9a, w8a and farm-ads.
-_UNLIKE = 100.0
-
-
-class UnscaledDataWarning(UserWarning):
-    """Columns vary by orders of magnitude more than others, and no costs were stated."""
 
 
 def unpenalised(costs: FloatArray, table: Encoding, n_samples: int) -> str | None:
@@ -173,24 +130,4 @@ def unpenalised(costs: FloatArray, table: Encoding, n_samples: int) -> str | Non
         f"{count} coefficients are not penalised, and there are only {n_samples} samples: the cost "
         f"of {listed(shown, 5)} is infinite. The model may overfit. Give these columns a finite "
         "cost or a tolerance."
-    )
-
-
-def unlike_units(deviation: FloatArray, names: Sequence[Any]) -> str | None:
-    """A warning about columns in very different units, or None; deviation 0: no unit."""
-    varied = np.sort(deviation[deviation > 0.0])
-    usual = float(varied[varied.size // 4]) if varied.size else math.inf
-    if not varied.size or varied[-1] <= _UNLIKE * usual:
-        return None
-    wide = np.flatnonzero(deviation > _UNLIKE * usual)
-    wide = wide[np.argsort(-deviation[wide], kind="stable")]
-    # A power of ten, so that all folds of a search give the same text, which Python shows once.
-    times = 10.0 ** math.floor(math.log10(deviation[wide[0]] / usual))
-    subject, verb = ("columns", "vary") if wide.size > 1 else ("column", "varies")
-    shown = listed([f"{names[j]!r:.40}" for j in wide.tolist()], 3)
-    return (
-        f"{subject} {shown} {verb} more than {times:.0e} times as much as other columns, and "
-        "epsilon is measured in the units of the columns. To measure in standard deviations, use "
-        "feature_costs='std' (--standardize on the command line); feature_costs={} keeps the units "
-        "and silences this warning."
     )

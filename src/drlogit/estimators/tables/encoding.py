@@ -8,7 +8,6 @@ for missing and new values:
 - A missing number is an error, unless ``missing`` names a replacement; the replacement also applies
   to columns that were complete in the training data.
 - Text that identifies rows, and numbers that are all missing, are ignored, with a remark.
-- Text in columns named in ``numbers`` is read as numbers; other text there counts as missing.
 - An unknown level has zeros in all columns of its category.  Fits with an intercept keep the mean
   contribution of each category over the training samples at zero, so an unknown level counts as the
   average training sample.
@@ -16,7 +15,7 @@ for missing and new values:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
@@ -25,10 +24,11 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 import scipy.sparse as sp
 
+from ...problem.features import Feature, Features
 from ...rows.arrays import BoolArray, FloatArray, IndexArray, Matrix
 from ...rows.checks import TOO_LARGE, no_number
 from .frames import TableColumn, listed
-from .text_columns import decimal_mark, numbers_of, remark_on_text, tells_rows_apart
+from .text_columns import remark_on_text, tells_rows_apart
 
 #: Replacements for a missing number.
 Fill: TypeAlias = Literal["error", "mean", "median"]
@@ -45,14 +45,13 @@ class EncodedColumn:
 
     ``levels`` is None for numbers; the level None means "missing"; an ignored column has no levels.
     ``fill`` replaces a missing number, or is None.  ``kind`` is the type of the levels in the
-    table: "text", "truth" or "number".  ``decimal`` is the decimal mark of numbers written as text.
+    table: "text", "truth" or "number".
     """
 
     name: Any
     levels: tuple[str | None, ...] | None = None
     fill: float | None = None
     kind: str = "text"
-    decimal: str | None = None
 
     @property
     def left_out(self) -> bool:
@@ -133,6 +132,23 @@ class Encoding:
             np.asarray(values, dtype=np.float64), [column.width for column in self.columns]
         )
 
+    def features(
+        self, deviations: FloatArray, n_rows: float, class_shares: Mapping[Any, float] | None
+    ) -> Features:
+        """The columns of the table as a ball sees them, with the deviations of the matrix."""
+        each = tuple(
+            Feature(column.name, place, deviation=float(np.append(deviations[place], 1.0)[0]))
+            if not column.levels
+            else Feature(
+                column.name,
+                place,
+                tuple(str(level) for level in column.shown_levels),
+                otherwise="a level not seen in training",
+            )
+            for column, place in zip(self.columns, self.places, strict=True)
+        )
+        return Features(each, len(self.names), n_rows, class_shares)
+
     # --- from a table to a matrix -----------------------------------------------------------
 
     def matrix(self, given: Sequence[TableColumn]) -> EncodedRows:
@@ -143,8 +159,7 @@ class Encoding:
         columns = zip(self.columns, self.places, given, strict=True)
         for j, (column, place, each) in enumerate(columns):
             if column.levels is None:
-                places[:, j], decimal = place[0], column.decimal
-                numbers = each.numbers() if decimal is None else numbers_of(each, decimal)
+                places[:, j], numbers = place[0], each.numbers()
                 absent[:, j] = np.isnan(numbers)
                 if column.fill is not None:
                     numbers = np.where(absent[:, j], column.fill, numbers)
@@ -175,13 +190,11 @@ def fit_encoding(
     fill: str,
     weights: FloatArray | None,
     stated: bool,
-    numbers: Collection[int] = (),
 ) -> Encoding:
     """The encoding of a table whose columns at these positions are categories.
 
-    The columns at the positions ``numbers`` hold numbers as text.  Levels are those that occur.
-    Means and medians are weighted.  Unless the categories were ``stated``, text that identifies
-    rows is ignored.
+    Levels are those that occur.  Means and medians are weighted.  Unless the categories were
+    ``stated``, text that identifies rows is ignored.
     """
     chosen, columns, remarks = set(categorical), [], []
     for j, column in enumerate(given):
@@ -192,11 +205,7 @@ def fit_encoding(
             levels = _levels_kept(column, leave_out=unasked)
             columns.append(EncodedColumn(column.name, levels, kind=column.kind))
             continue
-        decimal = None
-        if j in numbers and column.holds_levels:
-            decimal, remark = decimal_mark(column)
-            remarks += [] if remark is None else [remark]
-        values = column.numbers() if decimal is None else numbers_of(column, decimal)
+        values = column.numbers()
         stand_in = None if fill == "error" else _stand_in(values, weights, fill)
         if fill != "error" and stand_in is None:
             remarks.append(
@@ -204,7 +213,7 @@ def fit_encoding(
             )
             columns.append(EncodedColumn(column.name, (), kind="number"))
         else:
-            columns.append(EncodedColumn(column.name, None, stand_in, decimal=decimal))
+            columns.append(EncodedColumn(column.name, None, stand_in))
     if all(column.left_out for column in columns):
         raise ValueError(f"X has no usable column: {'; '.join(remarks):.300}")
     return Encoding(tuple(columns), remarks=tuple(remarks))
@@ -254,13 +263,11 @@ def _stand_in(values: FloatArray, weights: FloatArray | None, fill: str) -> floa
     return float(0.5 * (values[order[low]] + values[order[high]]))
 
 
-def find_categorical(
-    given: Sequence[TableColumn], wanted: Any, numbers: Collection[int], groups: Any = None
-) -> list[int]:
+def find_categorical(given: Sequence[TableColumn], wanted: Any, groups: Any = None) -> list[int]:
     """Positions of the columns that are categories.
 
     ``wanted`` is "from_dtype" (text, categories and truth values are), None, or names or positions
-    of columns.  Columns among ``numbers`` and in ``groups`` are not asked for their type.
+    of columns.  Columns in ``groups`` are not asked for their type.
     """
     names = [column.name for column in given]
     if wanted is None:
@@ -275,16 +282,9 @@ def find_categorical(
             position_of(column, names, "categories")
             for group in (() if groups is None else groups)
             for column in (() if isinstance(group, str) else group)
-        } | {*numbers}
+        }
         return [j for j, each in enumerate(given) if j not in known and each.holds_levels]
-    found = positions_of(wanted, names, "categorical_features")
-    both = sorted({*found} & {*numbers})
-    if both:
-        raise ValueError(
-            f"column {names[both[0]]!r:.60} is named in both numbers and categorical_features: "
-            "name it in one of them"
-        )
-    return found
+    return positions_of(wanted, names, "categorical_features")
 
 
 def positions_of(columns: Iterable[Any], names: Sequence[Any], parameter: str) -> list[int]:

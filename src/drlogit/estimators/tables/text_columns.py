@@ -10,13 +10,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
-from ...rows.arrays import FloatArray
-from .frames import TableColumn, is_number
+from .frames import is_number
 
 #: A column is an identifier if it has more levels than this, and more than this many per row.
 _FEW_LEVELS, _IDENTIFIES = 20, 0.5
@@ -45,7 +42,7 @@ def remark_on_text(name: Any, levels: Counter[Any]) -> str | None:
             "convert it to a number of days, or leave it out with drop (--drop on the command line)"
         )
         if not seen.startswith("dates"):
-            way = "to read it as numbers, name it in numbers (--numbers on the command line)"
+            way = "to use it as numbers, convert it before the fit"
         return f"column {name!r:.60} holds {seen}, and {become}; {way}"
     if not apart:
         return None
@@ -82,48 +79,9 @@ def seen_in_text(levels: Mapping[str, int]) -> str | None:
     return f"numbers as text, such as {_shown(numbers)}{among}"
 
 
-def numbers_of(column: TableColumn, decimal: str) -> FloatArray:
-    """The numbers of a column; text is read with this decimal mark."""
-    if not column.holds_levels:
-        return column.numbers()
-    texts, codes = column.distinct
-    return numbers_in_text(texts, decimal)[codes]
-
-
-def decimal_mark(column: TableColumn) -> tuple[str, str | None]:
-    """The decimal mark with which more texts are numbers, and a remark on the other texts."""
-    counts = {text: count for text, count in column.counts.items() if text is not None}
-    lacking = {mark: np.isnan(numbers_in_text(counts, mark)) for mark in ".,"}
-    mark = "," if lacking[","].sum() < lacking["."].sum() else "."
-    other = [text for text, lacks in zip(counts, lacking[mark], strict=True) if lacks]
-    if not other:
-        return mark, None
-    return mark, (
-        f"{sum(counts[text] for text in other)} texts of column {column.name!r:.60} are not "
-        f"numbers and count as missing, such as {other[0]!r:.40}"
-    )
-
-
-def numbers_in_text(texts: Iterable[str | None], decimal: str = ".") -> FloatArray:
-    """The numbers in texts, NaN for texts without one.
-
-    Currency signs, thousands separators and blanks are ignored.  ``12 %`` is 12, and ``(3)`` is -3,
-    as accountants write it.
-    """
-    given = (None if text is None else _with_point(text, decimal) for text in texts)
-    return np.array([np.nan if text is None else _number(text) for text in given], dtype=np.float64)
-
-
 def _with_point(text: str, decimal: str) -> str:
     """The text with a decimal point, and commas between thousands."""
     return text if decimal == "." else text.translate({ord(","): ".", ord("."): ","})
-
-
-def _number(text: str) -> float:
-    if not _NUMBER.fullmatch(text):
-        return np.nan
-    value = float(re.sub(r"[$€£¥%,'\s()]", "", text))
-    return -value if "(" in text else value
 
 
 def _shown(texts: Counter[str]) -> str:
