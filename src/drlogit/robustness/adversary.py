@@ -344,20 +344,19 @@ class Adversary:
         return metric.name == "log_loss" or self.crossings is None or self.crossings.exact
 
     @cached_property
+    def own_scores(self) -> FloatArray:
+        """The scores of the rows' own labels."""
+        return np.take_along_axis(self.class_scores, self.codes[:, None], axis=1)[:, 0]
+
+    @cached_property
     def losses(self) -> FloatArray:
         """The log-losses of the rows."""
-        if not self.several:
-            return np.asarray(np.logaddexp(0.0, -self.leads))
-        own = np.take_along_axis(self.scores, self.codes[:, None], axis=1)[:, 0]
-        return np.asarray(np.logaddexp.reduce(self.scores, axis=1) - own)
+        return np.asarray(np.logaddexp.reduce(self.class_scores, axis=1) - self.own_scores)
 
     @cached_property
     def leads(self) -> FloatArray:
-        """The lead of the own label's score over the least of the others: what a flip gains."""
-        if not self.several:
-            return np.where(self.codes > 0, self.scores, -self.scores)
-        own = np.take_along_axis(self.scores, self.codes[:, None], axis=1)[:, 0]
-        return np.asarray(own - self.scores.min(axis=1))
+        """What the worst other label would add to the loss; 0 if the own one is the worst."""
+        return np.asarray(self.own_scores - self.class_scores.min(axis=1))
 
     def decisions(self, metric: Metric, margin: float = 0.0) -> Decisions:
         """Labels and decisions at the threshold of a metric.
@@ -398,30 +397,19 @@ class Adversary:
 
     def _loss_hull(self, sign: float) -> Hull:
         """The largest log-loss, or an upper bound of minus the log-loss."""
-        every, options = np.arange(self.codes.size), np.zeros(self.codes.size, dtype=np.intp)
-        slope = self.slope
+        options = np.zeros(self.codes.size, dtype=np.intp)
         if sign > 0.0 and self.crossings is not None:
             signs = np.where(self.codes > 0, 1.0, -1.0)
             edges = self.crossings.loss_edges(self.scores, signs, self.flips)
-            return Hull(self.losses, options, edges, self.weights, slope)
-        gain = self.leads if sign > 0.0 else self._best_flips
-        if sign < 0.0:
-            slope = self._any_slope
+            return Hull(self.losses, options, edges, self.weights, self.slope)
+        gain = self.leads if sign > 0.0 else self.class_scores.max(axis=1) - self.own_scores
+        slope, most = (self.slope, math.inf) if sign > 0.0 else (self._any_slope, 0.0)
         with np.errstate(over="ignore"):
             rate = gain / self.flips
         some = np.flatnonzero((rate > slope) & (self.weights > 0.0))
         flipped = np.full(some.size, -1, dtype=np.intp)
-        edges = Edges(every[some], rate[some], self.flips[some], gain[some], flipped)
-        start = self.losses if sign > 0.0 else -self.losses
-        return Hull(start, options, edges, self.weights, slope, math.inf if sign > 0.0 else 0.0)
-
-    @property
-    def _best_flips(self) -> FloatArray:
-        """What the best other label takes off the loss."""
-        if not self.several:
-            return -self.leads
-        own = np.take_along_axis(self.scores, self.codes[:, None], axis=1)[:, 0]
-        return np.asarray(self.scores.max(axis=1) - own)
+        edges = Edges(some, rate[some], self.flips[some], gain[some], flipped)
+        return Hull(sign * self.losses, options, edges, self.weights, slope, most)
 
     @property
     def _any_slope(self) -> float:
@@ -437,9 +425,8 @@ class Adversary:
     def _error_hull(self, sign: float) -> Hull:
         """The largest error of several classes, or an upper bound of minus the least."""
         every = np.arange(self.codes.size)
-        own = self.scores[every, self.codes]
         wrong = self.scores.argmax(axis=1) != self.codes
-        apart = own[:, None] - self.scores
+        apart = self.own_scores[:, None] - self.scores
         norms = self.pair_norms[self.codes]
         if sign > 0.0:
             far = np.where(every[:, None] >= 0, lengths(apart, norms), 0.0)

@@ -15,7 +15,7 @@ of as much mass as a shortfall of 1e-4 nats allows, of the least margins first, 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -98,7 +98,34 @@ def worst_distribution(
             "of the log-loss, or about one class against the rest"
         )
     build = _of_loss if metric.table is None else _of_decisions
-    return build(adversary, metric, weights, supremum)
+    index, mass, codes, distance, changes, value = build(adversary, metric, weights)
+    flipped = codes != adversary.codes[index]
+    paid = distance + np.where(flipped, adversary.flips[index], 0.0)
+    value = metric.sign * min(metric.sign * value, metric.sign * supremum)  # but for rounding
+    label, cost = np.asarray(adversary.classes)[codes], float(mass @ paid)
+    return WorstCaseDistribution(
+        index,
+        mass,
+        label,
+        flipped,
+        distance,
+        value,
+        supremum,
+        cost,
+        _changes=changes,
+        _adversary=adversary,
+    )
+
+
+class _Atoms(NamedTuple):
+    """Rows, masses and labels of atoms, what moves cost, the moves, and the metric."""
+
+    rows: IndexArray
+    mass: FloatArray
+    codes: IndexArray
+    distance: FloatArray
+    changes: Any
+    value: float
 
 
 def _spendable(adversary: Adversary) -> float:
@@ -123,9 +150,7 @@ def _atoms(spent: Spent, weights: FloatArray) -> tuple[IndexArray, IndexArray, F
     return index[mass > 0.0], option[mass > 0.0], mass[mass > 0.0]
 
 
-def _of_decisions(
-    adversary: Adversary, metric: Metric, weights: FloatArray, supremum: float
-) -> WorstCaseDistribution:
+def _of_decisions(adversary: Adversary, metric: Metric, weights: FloatArray) -> _Atoms:
     """Atoms beyond the threshold, with another label, or both."""
     assert metric.table is not None
     decided, gap, down = adversary.gaps(metric)
@@ -154,7 +179,7 @@ def _of_decisions(
     changes = changes + _along(adversary, towards, 1)
     above = float(mass @ metric.table.ravel()[option])
     below = 1.0 if metric.below is None else float(mass @ metric.below.ravel()[option])
-    return _result(adversary, index, mass, codes, distance, above / below, supremum, changes)
+    return _Atoms(index, mass, codes, distance, changes, above / below)
 
 
 def _along(adversary: Adversary, far: FloatArray, towards: int) -> Any:
@@ -163,9 +188,7 @@ def _along(adversary: Adversary, far: FloatArray, towards: int) -> Any:
     return sp.csr_array(far[:, None]) @ sp.csr_array(turned[None, :])
 
 
-def _of_loss(
-    adversary: Adversary, metric: Metric, weights: FloatArray, supremum: float
-) -> WorstCaseDistribution:
+def _of_loss(adversary: Adversary, metric: Metric, weights: FloatArray) -> _Atoms:
     """Atoms with flipped labels and moves within domains, and some that move far."""
     spent = adversary.hull(metric).weighted(weights).spend(_spendable(adversary))
     index, option, mass = _atoms(spent, weights)
@@ -206,10 +229,10 @@ def _of_loss(
     order = order[mass[order] > 0.0]
     place, mass, moves = place[order], mass[order], moves[order]
     codes = np.append(codes, label[some])[order]
-    value = min(float(mass @ np.append(losses, further)[order]), supremum)
+    value = float(mass @ np.append(losses, further)[order])
     distance = distance[place] + lengths[order]
     changes = changes[place] + _along(adversary, moves, one)
-    return _result(adversary, index[place], mass, codes, distance, value, supremum, changes)
+    return _Atoms(index[place], mass, codes, distance, changes, value)
 
 
 def _moved(
@@ -227,29 +250,3 @@ def _moved(
     with np.errstate(divide="ignore"):
         moved[order] = np.clip((1.0 - before) / np.maximum(paid, 1e-300), 0.0, mass[order])
     return moved, (budget - float(moved @ tolls)) / float(moved.sum())
-
-
-def _result(
-    adversary: Adversary,
-    index: IndexArray,
-    mass: FloatArray,
-    codes: IndexArray,
-    distance: FloatArray,
-    value: float,
-    supremum: float,
-    changes: Any,
-) -> WorstCaseDistribution:
-    flipped = codes != adversary.codes[index]
-    paid = distance + np.where(flipped, adversary.flips[index], 0.0)
-    return WorstCaseDistribution(
-        index,
-        mass,
-        np.asarray(adversary.classes)[codes],
-        flipped,
-        distance,
-        value,
-        supremum,
-        float(mass @ np.where(mass > 0.0, paid, 0.0)),
-        _changes=changes,
-        _adversary=adversary,
-    )

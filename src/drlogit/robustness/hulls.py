@@ -88,11 +88,8 @@ class Hull:
         """The largest mean within a radius; at 0 that of the rows as they are."""
         if epsilon == 0.0:
             return self.nominal
-        order = self._leading(self._costs, epsilon)
-        costs = np.append(0.0, np.cumsum(self._costs[order]))
-        gains = np.append(0.0, np.cumsum(self._gains[order]))
+        costs, gains = self._corners(self._costs, epsilon)
         beyond = max(epsilon - float(costs[-1]), 0.0)
-        # np.interp takes the last of the edges that cost nothing.
         value = self.nominal + _interpolated(epsilon, costs, gains) + self.slope * beyond
         return self.most if value > self.most - self._rounding else value
 
@@ -101,9 +98,7 @@ class Hull:
         missing = limit - self.nominal
         if missing <= self._rounding:
             return 0.0
-        order = self._leading(self._gains, missing)
-        costs = np.append(0.0, np.cumsum(self._costs[order]))
-        gains = np.append(0.0, np.cumsum(self._gains[order]))
+        costs, gains = self._corners(self._gains, missing)
         beyond = missing - float(gains[-1])
         if beyond <= 0.0:
             return _interpolated(missing, gains, costs)
@@ -153,11 +148,16 @@ class Hull:
 
     @property
     def _rounding(self) -> float:
-        """How far sums of masses can be off."""
-        size = max(
-            float(np.abs(self.start).max(initial=0.0)), abs(self.most) * (self.most < np.inf)
-        )
-        return self.weights.size * 2.0**-52 * (size if math.isfinite(self.most) else 0.0)
+        """How far sums of masses can be off, where the metric has a largest value."""
+        if math.isinf(self.most):
+            return 0.0
+        return self.weights.size * 2.0**-52 * max(float(np.abs(self.start).max()), abs(self.most))
+
+    def _corners(self, amounts: FloatArray, goal: float) -> tuple[FloatArray, FloatArray]:
+        """Costs and gains of the leading edges, added up from zero."""
+        order = self._leading(amounts, goal)
+        costs, gains = np.cumsum(self._costs[order]), np.cumsum(self._gains[order])
+        return np.append(0.0, costs), np.append(0.0, gains)
 
     def _leading(self, amounts: FloatArray, goal: float) -> IndexArray:
         """The first edges in the order of the rates that together exceed a goal, or all of them."""
@@ -173,7 +173,10 @@ class Hull:
 
 
 def _interpolated(x: float, xs: FloatArray, ys: FloatArray) -> float:
-    """``ys`` at the last place where ``xs`` is at most x, and a share of the next step."""
+    """``ys`` at the last place where ``xs`` is at most x, and a share of the next step.
+
+    Unlike ``np.interp`` it takes all of the edges that cost nothing.
+    """
     k = int(np.searchsorted(xs, x, side="right"))
     if k == xs.size:
         return float(ys[-1])
