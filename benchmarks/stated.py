@@ -26,7 +26,7 @@ def parts(options: dict[str, Any]) -> tuple[drlogit.Ball, dict[str, Any]]:
     return drlogit.Ball(**{**_USUAL, **given}), rest
 
 
-def solve(X: Any, y: Any, *, solver: str = "auto", **options: Any) -> drlogit.Result:
+def solve(X: Any, y: Any, *, solver: Any = "auto", **options: Any) -> drlogit.Result:
     """``drlogit.solve``; with a ``solver``, the fit by one method of the engine."""
     ball, rest = parts(options)
     if solver == "auto":

@@ -1,8 +1,11 @@
-"""Figures 2 and 3, with matplotlib."""
+"""Figures 2 and 3, the growth of the gap, and the rate of Theorem 4.2, with matplotlib."""
 
 from __future__ import annotations
 
+from itertools import cycle
 from typing import Any
+
+import numpy as np
 
 from ..store import Row
 from . import curves, published, times
@@ -10,113 +13,115 @@ from .datasets import size_of, title_of
 from .rows import Rows, data_of
 
 #: Colours that can be told apart without colour vision (Okabe and Ito), with markers besides.
-_STYLES: dict[str, dict[str, Any]] = {
-    "clarabel": {"color": "#D55E00", "marker": "s"},
-    "ipopt": {"color": "#CC79A7", "marker": "D"},
-    "paper-growing": {"color": "#E69F00", "marker": "v"},
-    "lp-admm-golden": {"color": "#56B4E9", "marker": "<"},
-    "lp-admm-derivative": {"color": "#0072B2", "marker": "^"},
-    "interior-point": {"color": "#009E73", "marker": "o"},
-}
-#: The same style for a method with the authors' parameters and with tuned ones.
-_LINES: dict[str, dict[str, Any]] = {
-    "LP-ADMM, ρ = 0.001·1.05ᵏ": {"color": "#0072B2"},
-    "LP-ADMM, balanced ρ": {"color": "#0072B2"},
-    "LP-ADMM, ρ = 0.001·1.01ᵏ": {"color": "#56B4E9", "linestyle": "--"},
-    "LP-ADMM": {"color": "#009E73", "linestyle": "-."},
-    "linearised ADMM": {"color": "#E69F00", "linestyle": (0, (1, 1))},
-    "standard ADMM, ρ = 10 for sums": {"color": "#882255", "linestyle": (0, (4, 1, 1, 1))},
-    "standard ADMM": {"color": "#CC79A7", "linestyle": (0, (5, 1))},
-    "PDHG": {"color": "#D55E00", "linestyle": (0, (3, 1, 1, 1, 1, 1))},
-    "subgradient": {"color": "#888888"},
-}
+_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#882255")
+_LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
 
 
-def _line(name: str) -> dict[str, Any]:
-    """The style of the first entry that the name begins with."""
-    return next(style for start, style in _LINES.items() if name.startswith(start))
-
-
-def _new_figure(width: float, height: float) -> Any:
+def _panels(rows: int, columns: int, width: float = 3.0, height: float = 2.7) -> tuple[Any, Any]:
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(width, height), layout="constrained")
+    figure = Figure(figsize=(width * columns, height * rows + 1.0), layout="constrained")
+    return figure, figure.subplots(rows, columns, squeeze=False)
 
 
-def figure2(rows: Rows, synthetic: list[Row], real: list[Row]) -> Any:
+def _legend(figure: Any, axes: Any) -> Any:
+    known = [axis.get_legend_handles_labels() for axis in axes]
+    entries = {label: handle for found in known for handle, label in zip(*found, strict=True)}
+    figure.legend(
+        entries.values(),
+        entries.keys(),
+        loc="outside lower center",
+        ncols=3,
+        frameon=False,
+        fontsize=8,
+    )
+    for axis in axes:
+        axis.grid(alpha=0.3, linewidth=0.5)
+    return figure
+
+
+def figure2(rows: Rows, table1: list[Row], table2: list[Row]) -> Any:
     """Time against size: a panel for Table 1 and one for Table 2."""
-    figure = _new_figure(9.0, 4.6)
-    axes = figure.subplots(1, 2, sharey=True)
-    for axis, tasks, title in (
-        (axes[0], synthetic, "synthetic, (N, n)"),
-        (axes[1], real, "a1a to a9a, samples"),
+    figure, ((one, other),) = _panels(1, 2, 4.5, 3.6)
+    sizes = [published.TABLE_1[size_of(data)] for data in data_of(table1)]
+    adult = [published.TABLE_2[data] for data in data_of(table2)]
+    for axis, tasks, yalmip, ours in (
+        (one, table1, [s.yalmip[0] for s in sizes], [s.adaptive[0] for s in sizes]),
+        (other, table2, [a.yalmip for a in adult], [a.ours for a in adult]),
     ):
         sets = data_of(tasks)
-        if axis is axes[0]:
-            xs = list(range(len(sets)))  # two of the sizes have equally many entries
-            lines = [published.TABLE_1[size_of(data)] for data in sets]
-            yalmip, theirs = [p.yalmip[0] for p in lines], [p.adaptive[0] for p in lines]
-            axis.set_xticks(xs, [title_of(data) for data in sets], rotation=60, ha="right")
-        else:
-            xs = [published.TABLE_2[data].n_samples for data in sets]
-            yalmip = [published.TABLE_2[data].yalmip for data in sets]
-            theirs = [published.TABLE_2[data].ours for data in sets]
-            axis.set_xscale("log")
-            axis.set_xticks([2000, 5000, 10000, 20000], ["2,000", "5,000", "10,000", "20,000"])
-            axis.minorticks_off()
-        quiet = {"color": "#888888", "linewidth": 1.0}
-        axis.plot(xs, yalmip, linestyle=":", label="paper, YALMIP", **quiet)
-        axis.plot(xs, theirs, linestyle="--", label="paper, adaptive LP-ADMM", **quiet)
-        for method, style in _STYLES.items():
+        places = range(len(sets))
+        axis.plot(places, yalmip, ":", color="#888888", label="paper: YALMIP")
+        axis.plot(places, ours, "--", color="#888888", label="paper: LP-ADMM")
+        for method, colour, marker in zip(
+            times.METHODS, cycle(_COLOURS), "osv^<>Dx*", strict=False
+        ):
             found = [times.timing(rows, tasks, data, method) for data in sets]
-            points = [(x, t.seconds) for x, t in zip(xs, found, strict=True) if t is not None]
+            points = [(x, t.seconds) for x, t in zip(places, found, strict=True) if t is not None]
             if points:
-                axis.plot(*zip(*points, strict=True), label=times.METHODS[method].label,
-                          markersize=4, linewidth=1.2, **style)  # fmt: skip
-        axis.set(yscale="log", title=title)
-        axis.grid(alpha=0.3, linewidth=0.5)
-    axes[0].set_ylabel("seconds of processor time")
-    known = [axis.get_legend_handles_labels() for axis in axes]
-    legend = {label: handle for found in known for handle, label in zip(*found, strict=True)}
-    figure.legend(legend.values(), legend.keys(), loc="outside lower center", ncols=3,
-                  frameon=False, fontsize=9)  # fmt: skip
-    return figure
+                axis.plot(
+                    *zip(*points, strict=True),
+                    color=colour,
+                    marker=marker,
+                    markersize=4,
+                    linewidth=1.1,
+                    label=times.METHODS[method],
+                )
+        axis.set_xticks(places, map(title_of, sets), rotation=60, ha="right")
+        axis.set(yscale="log")
+    one.set_ylabel("seconds of processor time")
+    return _legend(figure, (one, other))
 
 
 def figure3(rows: Rows, tasks: list[Row]) -> Any:
     """How far above the optimum, against time: the authors' parameters above, tuned ones below."""
     sets = data_of(tasks)
-    theirs = {curve.name: (curve,) for curve in curves.AUTHORS}
-    per_part = -(-len(sets) // 3)
-    figure = _new_figure(9.0, 2 * (2.5 * per_part + 1.1))
-    above, below = figure.subfigures(2, 1)
-    above.suptitle("the authors' parameters")
-    _panels(above, rows, tasks, theirs)
-    below.suptitle("tuned parameters")
-    _panels(below, rows, tasks, curves.TUNED)
-    return figure
+    figure, axes = _panels(2, len(sets), 2.6)
+    for row, (which, groups) in zip(axes, curves.GROUPS.items(), strict=True):
+        for axis, data in zip(row, sets, strict=True):
+            styles = zip(cycle(_COLOURS), cycle(_LINES))
+            for (name, group), (colour, line) in zip(groups.items(), styles, strict=False):
+                found = curves.best_of(rows, data, group)
+                if found is not None:
+                    seconds, above = np.array(found["curve"]).T
+                    axis.plot(
+                        seconds,
+                        np.maximum(above, 1e-12),
+                        color=colour,
+                        linestyle=line,
+                        linewidth=1.2,
+                        label=name,
+                    )
+            axis.set(xscale="log", yscale="log", title=title_of(data))
+        row[0].set_ylabel(f"F − F*, {which}")
+    return _legend(figure, axes.ravel())
 
 
-def _panels(part: Any, rows: Rows, tasks: list[Row], groups: dict[str, Any]) -> None:
-    sets = data_of(tasks)
-    axes = part.subplots(-(-len(sets) // 3), 3, squeeze=False)
-    found = {(row["data"], row["method"]): row for row in rows.of(tasks)}
-    handles = {}
-    for axis, data in zip(axes.flat, sets, strict=False):
-        for name, group in groups.items():
-            row = curves.best_of(found, data, group)
-            if row is not None:
-                heights = [max(value, 1e-13) for value in row["above"]]
-                (handles[name],) = axis.plot(
-                    row["at_seconds"], heights, linewidth=1.3, **_line(name)
-                )
-        axis.set(xscale="log", yscale="log", title=title_of(data))
-        axis.grid(alpha=0.3, linewidth=0.5)
-    for axis in axes.flat[len(sets) :]:
-        axis.set_axis_off()
-    for axis in axes[-1]:
-        axis.set_xlabel("seconds of processor time")
-    for axis in axes[:, 0]:
-        axis.set_ylabel("F − F*")
-    part.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3,
-                frameon=False, fontsize=9)  # fmt: skip
+def growth(rows: Rows, tasks: list[Row]) -> Any:
+    """Where the published rule ends, against the number of samples, for both penalties."""
+    figure, ((axis,),) = _panels(1, 1, 5.5, 3.2)
+    for (family, lines), marker in zip(times.growth(rows, tasks).items(), "os", strict=False):
+        for (method, points), colour in zip(lines.items(), _COLOURS, strict=False):
+            axis.plot(
+                *zip(*sorted(points), strict=True),
+                color=colour,
+                marker=marker,
+                label=f"{family}, {times.METHODS[method]}",
+            )
+    axis.set(xscale="log", yscale="log", xlabel="samples", ylabel="above the optimum, nats")
+    return _legend(figure, (axis,))
+
+
+def theory(rows: list[Row]) -> Any:
+    """``F(x̄^K, ȳ^K) - F*`` and its bound C/K over K, one panel for each problem."""
+    names = list(dict.fromkeys(row["data"] for row in rows))
+    figure, (axes,) = _panels(1, len(names))
+    for axis, name in zip(axes, names, strict=True):
+        mine = [row for row in rows if row["data"] == name]
+        for row, colour in zip(mine, _COLOURS, strict=False):
+            K, above, bound = np.array(row["curve"]).T
+            axis.loglog(K, np.abs(above), color=colour, label=row["method"])
+            axis.loglog(K, bound, color=colour, linestyle="--")
+        axis.set(title=name, xlabel="K")
+    axes[0].set_ylabel("|F(x̄, ȳ) − F*|; dashed: the bound")
+    return _legend(figure, axes)

@@ -10,28 +10,26 @@ from typing import Any, NamedTuple
 
 EPSILON, KAPPA = 0.1, 1.0
 
-#: The model of Tables 1, 2, 4 and Figures 2, 3, as ``solve`` takes it.
-MODEL: dict[str, Any] = {
-    "epsilon": EPSILON, "kappa": KAPPA, "norm": "l1", "fit_intercept": False
-}  # fmt: skip
+#: The model of Tables 1, 2, 4 and Figures 2, 3, but for the intercept, which there is none.
+MODEL: dict[str, Any] = {"epsilon": EPSILON, "kappa": KAPPA, "norm": "l1"}
 
 #: Of the adaptive penalty: ρ₀ and γ; and of the stopping rule ‖Zβ - μ‖ ≤ 1e-6.
 RHO, GAMMA, RESIDUAL = 0.001, 1.05, 1e-6
 
 #: Penalty of the non-adaptive LP-ADMM by size, from the authors' script; the text gives no value.
 CONSTANT_RHO: dict[tuple[int, int], float] = {
-    (10, 3): 0.01, (100, 3): 0.01, (100, 10): 0.005, (500, 10): 0.005
-}  # fmt: skip
+    (10, 3): 0.01,
+    (100, 3): 0.01,
+    (100, 10): 0.005,
+    (500, 10): 0.005,
+}
 CONSTANT_RHO_OTHERS = 0.001
+
+#: γ of the released script for Table 2.
+RELEASED_GAMMA = 1.04
 
 #: λ of the β-subproblem in Figure 3.
 LAMBDA = 0.1
-
-#: Of Figure 3, from the authors' script: the penalties of LP-ADMM, growing and constant, of
-#: linearised ADMM with its η, and of standard ADMM (also in the paper's Algorithm 3).
-FIGURE_3_GAMMA, FIGURE_3_RHO = 1.01, 0.01
-LADMM_RHO, LADMM_ETA = 0.1, 0.25
-SADMM_RHO = 10.0
 
 #: Of Table 3: the pair that their grid search chose, the share of training data, the trials.
 TABLE_3_EPSILON, TABLE_3_KAPPA = 0.3, 7.0
@@ -136,26 +134,4 @@ TABLE_3: dict[str, Accuracy] = {
     "mnist-5v8": Accuracy(94.80, 94.91, 95.18),
     "mnist-5v9": Accuracy(97.21, 98.11, 98.47),
     "mnist-6v9": Accuracy(99.54, 99.59, 99.80),
-}
-
-
-class AuthorsCode(NamedTuple):
-    """Where the authors' released code ends."""
-
-    lam: float
-    objective: float
-
-
-#: The released functions ``Golden_search``, ``LP_ADMM`` and ``ACG`` under Octave 7.3 with the
-#: parameters of the released script for Table 2: ε = 0.1, κ = 1, ρ₀ = 0.001, γ = 1.04, start at
-#: x = y = w = 1, max |Ax - y| < 1e-5, bracket 1e-6.  λ is its own; the objective is the worst-case
-#: loss, evaluated here, of the coefficients that it returns.
-AUTHORS_CODE: dict[str, AuthorsCode] = {
-    "a1a": AuthorsCode(1.446, 0.584570),
-    "a5a": AuthorsCode(1.012, 0.605506),
-    "a9a": AuthorsCode(0.211, 0.670662),
-    "w8a": AuthorsCode(0.178, 0.672712),
-    "mushrooms": AuthorsCode(0.753, 0.471842),
-    "phishing": AuthorsCode(0.570, 0.621038),
-    "mnist-0v3": AuthorsCode(1.616, 0.484913),
 }

@@ -1,114 +1,78 @@
-"""What has been measured: rows in a file, found again by what they measure."""
+"""What has been measured: one row per run, all of one format, in a file of JSON lines.
+
+The first line says under which circumstances; rows that other code measured are measured again.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from .. import store
 from ..environment import environment, source_digest
-from ..store import Row
+from ..store import Row, append_rows, read_rows
 
-#: What tells one measurement from another.
-KEY = ("experiment", "data", "method", "trial", "limit")
+#: What tells one run from another.
+KEY = ("experiment", "data", "method", "trial")
 
-
-def task(experiment: str, data: str, method: str, trial: int = 0, limit: float = 0.0) -> Row:
-    """One measurement; ``limit`` is on its seconds."""
-    return dict(zip(KEY, (experiment, data, method, trial, limit), strict=True))
+#: What is measured: a curve is a list of pairs, (seconds, F - F*) or (K, F - F*, bound).
+VALUES = ("seconds", "gap", "objective", "lam", "n_iter", "status", "accuracy", "curve", "notes")
 
 
-#: The packages that a method runs.  The paper's methods are certified by ``dual`` and do not run
-#: the engine; the exact solver does not run ``paper``.
-_COMMON = ("dual", "problem", "rows")
-_FIRST_ORDER, _EXACT = ("paper", *_COMMON), ("engine", "fitting", *_COMMON)
+def task(experiment: str, data: str, method: str, trial: int = 0) -> Row:
+    """One run."""
+    return dict(zip(KEY, (experiment, data, method, trial), strict=True))
 
 
-def code_of(run: Row) -> str:
-    """The digest of the code that a task runs.
-
-    The names of the paper's own methods begin with ``lp-admm`` or ``paper``.  Clarabel is called
-    from the package ``paper``, too.
-    """
-    first_order = run["experiment"] in ("figure3", "theory") or run["method"].startswith(
-        ("lp-admm", "paper", "clarabel")
-    )
-    return source_digest(*(_FIRST_ORDER if first_order else _EXACT))
+def circumstances() -> Row:
+    """The machine and the code; the digest does not count comments and docstrings."""
+    known = {name: value for name, value in environment().items() if value is not None}
+    known.pop("drlogit_commit", None)
+    return {**known, "drlogit_source": source_digest("paper")}
 
 
 class Rows:
-    """The rows of a folder, the newest of each measurement.
-
-    A run goes on from the rows that this processor measured with the code that is installed now.
-    With ``stale``, all rows of the last row's processor count, whatever code measured them.
-    """
+    """The rows of a file; those of other code are left aside unless ``stale`` ones are wanted."""
 
     def __init__(self, path: Path, *, stale: bool = False) -> None:
-        found = store.read_rows(path)
-        last = found[-1] if stale and found else environment()
-        self.circumstances = {name: last.get(name) for name in environment()}
-        self._path = path
-        newest = {_key(row): row for row in found if row["cpu"] == last["cpu"]}
-        self._rows = {
-            key: row
-            for key, row in newest.items()
-            if stale or row["drlogit_source"] == code_of(row)
-        }
-        self.left_aside = len(newest) - len(self._rows)
-
-    def __len__(self) -> int:
-        return len(self._rows)
+        first, *found = read_rows(path) or [circumstances()]
+        self.circumstances = first if stale else circumstances()
+        current = first["drlogit_source"] == self.circumstances["drlogit_source"]
+        self._path, self._rows = path, {_key(row): row for row in found if current or stale}
+        if not stale and not (found and current):
+            path.unlink(missing_ok=True)
+            append_rows(path, [self.circumstances])
 
     def get(self, wanted: Row) -> Row | None:
-        """The row of a task, if it is done."""
+        """The row of a run, if it is done."""
         return self._rows.get(_key(wanted))
 
     def of(self, tasks: Sequence[Row]) -> list[Row]:
-        """The rows there are of some tasks."""
+        """The rows there are of some runs."""
         return [row for wanted in tasks if (row := self.get(wanted)) is not None]
 
-    def where(self, **fields: object) -> list[Row]:
-        """All rows with these values."""
-        return [row for row in self._rows.values() if fields.items() <= _simple(row).items()]
-
-    def add(self, wanted: Row, measured: Row) -> Row:
-        """Keep what a task gave, here and on disk."""
-        row = {
-            **wanted, **measured, "threads": 1, **self.circumstances,
-            "drlogit_source": code_of(wanted),
-        }  # fmt: skip
-        store.append_rows(self._path, [row])
+    def add(self, wanted: Row, **measured: Any) -> Row:
+        """Keep what a run gave, here and on disk."""
+        assert set(measured) <= set(VALUES), "one format for all rows"
+        row = {**wanted, **{name: _short(measured.get(name)) for name in VALUES}}
+        append_rows(self._path, [row])
         self._rows[_key(row)] = row
         return row
 
-    def digests(self, tasks: Sequence[Row]) -> Counter[str]:
-        """How many rows of some tasks were measured with which code: commit and digest."""
-        return Counter(
-            f"{row.get('drlogit_commit') or 'unknown'}: {row['drlogit_source']}"
-            for row in self.of(tasks)
-        )
 
-    def stale(self, tasks: Sequence[Row]) -> int:
-        """How many rows of some tasks were measured with other code than is installed now."""
-        return sum(_is_stale(row) for row in self.of(tasks))
-
-
-def _is_stale(row: Row) -> bool:
-    return bool(row["drlogit_source"] != code_of(row))
+def _short(value: Any) -> Any:
+    """Numbers of curves and times to as many digits as mean something."""
+    if isinstance(value, list):
+        return [[float(f"{number:.4g}") for number in point] for point in value]
+    return float(f"{value:.10g}") if isinstance(value, float) else value
 
 
 def _key(row: Row) -> tuple[Any, ...]:
     return tuple(row[name] for name in KEY)
 
 
-def _simple(row: Row) -> Row:
-    return {name: value for name, value in row.items() if not isinstance(value, list)}
-
-
 def data_of(tasks: Sequence[Row]) -> list[str]:
-    """The data sets of some tasks, in order."""
+    """The data sets of some runs, in order."""
     return list(dict.fromkeys(wanted["data"] for wanted in tasks))
 
 

@@ -1,160 +1,137 @@
-"""Problem (A), the conic form of (P), through cvxpy and Clarabel: the reference solver.
+"""Problem (A) off the shelf, through cvxpy: the reference solver.
 
-    minimise    ελ + Σ w_i t_i    over β, b, λ, t
-    subject to  h(u_i) ≤ t_i,   h(-u_i) - κλ ≤ t_i,   ‖β/c‖_* ≤ λ,   u_i = y_i (x_i·β + b)
+    minimise    ελ + (1/N) Σ [h(u_i) + r_i]    over x, λ, u, r
+    subject to  r ≥ 0,   r ≥ u - κλ,   ‖x‖_* ≤ λ,   u = Zx
 
-or the same at fixed λ, problem (B).  Since ``h(-u) = h(u) + u``, the constraints on ``t`` are the
-same as ``t = h(u) + r`` with ``r ≥ 0`` and ``r ≥ u - κλ``: half the exponential cones.  Margins are
-variables with the equations ``u = Zβ``, so that Z enters the conic data once; where rows are many
-and dense, blocks of them see their own copy of β.  Of the ways to write (A) that were measured this
+or the same at fixed λ, problem (B).  Since ``h(-u) = h(u) + u``, this is (A) with half of its
+exponential cones.  Margins are variables, so that Z enters the conic data once; where rows are many
+and dense, blocks of them see their own copy of x.  Of the ways to write (A) that were measured this
 is the fastest: 7 times at (3000, 100) dense, and copies another 5 times at (10000, 100).
 
-The multiplier of the second constraint on ``r`` is ``w_i a_i``: how much of the weight of sample i
-the worst case flips.  The matrix has to fit in memory several times.
+The solver is Moreau where it is installed, else Clarabel.  The paper's is YALMIP with IPOPT.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from typing import Any, NamedTuple
+from contextlib import suppress
+from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from ..dual.certify import certify
-from ..problem.problem import Problem
-from ..problem.result import Monitor, Result, Solution, Status
-from ..rows.arrays import FloatArray, Matrix
-from ..rows.matrix import density
-from .scaled_ball import ScaledBall
+from ..problem.result import Result, Status
+from ..rows.arrays import Matrix
+from .gap import judge, with_fields
+from .subproblem import (
+    Subproblem,
+    check,
+    get_norm,
+    signed_rows,
+    worst_case_loss,
+)
 
-#: Rows that share one copy of β, where more than half of the entries are stored.  Between N = 3300
+#: Rows that share one copy of x, where more than half of the entries are stored.  Between N = 3300
 #: and 3400 the factor of a dense problem without copies grows fivefold: as it seems, Clarabel's
 #: ordering (AMD) sets columns with that many entries aside and then orders the rest badly.  On w8a,
 #: whose rows are short already, copies lose 5 times.
 ROWS_PER_COPY = 3000
-
-#: What cvxpy says, and what it means here.  (P) is feasible and bounded below by 0, so
-#: "infeasible" and "unbounded" can only be failures; so is every status not listed.
-_STATUSES = {
-    "optimal": Status.OPTIMAL,
-    "optimal_inaccurate": Status.STALLED,
-    "user_limit": Status.MAX_ITER,
-}
 
 #: cvxpy's names of the norms that bound the coefficients, by transport norm.
 _DUAL_NORMS: dict[str, Any] = {"l1": "inf", "l2": 2, "linf": 1}
 
 
 def conic(
-    problem: Problem, *, lam: float | None = None, tol: float, monitor: Monitor,
-    max_iter: int | None = None, start: Result | None = None,
-) -> Solution:  # fmt: skip
-    """Solve (A) jointly in β, b and λ with Clarabel, or (B) at a given ``lam``.
+    X: Matrix,
+    y: Any,
+    *,
+    epsilon: float,
+    kappa: float,
+    norm: str = "l1",
+    lam: float | None = None,
+    solver: str | None = None,
+    tol: float = 1e-8,
+) -> Result:
+    """Solve (A), or (B) at a given ``lam``, with a conic solver.
 
-    The rows must be in the memory of this process.  ``monitor`` is told once, at the end: Clarabel
-    does not show its iterates.  ``start`` is not used: its interior point cannot start from a given
-    point.  The flip shares of the solution are those of Clarabel's multipliers.
+    Parameters
+    ----------
+    X, y, epsilon, kappa, norm
+        As in :func:`~drlogit.paper.framework`; ``norm`` is the name of a norm.
+    lam : float, optional
+        λ, for problem (B).
+    solver : {"MOREAU", "CLARABEL"}, optional
+        None for Moreau where it is installed, else Clarabel.
+    tol : float
+        The accuracy that the solver is asked for.
+
+    Returns
+    -------
+    Result
+        ``solver`` says which one ran, ``info["status"]`` what cvxpy says of it.  The gap is that of
+        its coefficients.  For (B), λ is the given one, and the gap, to a bound of (A), is not that
+        of (B).
     """
-    cp = _import_cvxpy()
-    Z, weights = signed_rows(problem)
-    # A sample of weight zero would leave its t without an upper bound: no interior solution.
-    present = weights > 0.0
-    if not present.all():
-        Z = Z[present]
-    kappas = problem.rows.flip_costs(problem.kappa)[present]
-    model = _Model.build(cp, problem, Z, weights[present], kappas, lam)
-    status, n_iter = model.solve(cp, _clarabel_settings(tol, max_iter))
+    if find_spec("cvxpy") is None or find_spec("clarabel") is None:
+        raise ImportError("paper.conic needs cvxpy and Clarabel: pip install 'drlogit[conic]'")
+    import cvxpy as cp
 
-    coefficients = model.coefficients.value
-    shares = np.zeros(weights.size)
-    if coefficients is None:
-        coefficients, status = np.zeros(problem.costs.size), "failed"
-    elif model.flips is not None:
-        some = np.flatnonzero(present)[np.isfinite(kappas)]
-        shares[some] = np.clip(model.flips.dual_value / weights[some], 0.0, 1.0)
-    if lam is not None:
-        coefficients = ScaledBall(problem).project(coefficients, lam)
-    point = problem.rows.scatter(shares)
-    certificate = certify(problem, coefficients, lam=lam, point=point, tol=tol)
-    monitor.report(n_iter, certificate.primal, certificate.dual, certificate.lam)
-    return Solution(
-        coefficients=coefficients,
-        status=_STATUSES.get(status, Status.FAILED),
-        n_iter=n_iter,
-        point=certificate.point,
-        info={"cvxpy_status": status},
+    name = solver or ("MOREAU" if "MOREAU" in cp.installed_solvers() else "CLARABEL")
+    if name not in cp.installed_solvers() or name not in ("MOREAU", "CLARABEL"):
+        raise ValueError(f"solver must be 'MOREAU' or 'CLARABEL', installed, got {solver!r}")
+    check("epsilon", epsilon, least=0.0, strict=True)
+    check("tol", tol, least=0.0, strict=True)
+    Z, ball = signed_rows(X, y), get_norm(norm)
+    # Columns enter with root mean square 1, because the solvers' tolerances know only one unit.
+    square = Z.multiply(Z) if sp.issparse(Z) else Z**2
+    scales = np.sqrt(np.asarray(square.mean(axis=0)).ravel())
+    scales[scales == 0.0] = 1.0
+    scaled = (Z @ sp.diags_array(1.0 / scales)).tocsr() if sp.issparse(Z) else Z / scales
+    v, u = cp.Variable(scales.size), cp.Variable(Z.shape[0])
+    unit = float(np.median(scales))  # λ in units of a typical coefficient
+    level = cp.Variable(nonneg=True) if lam is None else lam * unit
+    inside = cp.norm(cp.multiply(unit / scales, v), _DUAL_NORMS[ball.name]) <= level
+    held = [v == 0.0 if lam == 0.0 else inside, *_margin_equations(cp, scaled, v, u)]
+    loss = cp.logistic(-u)
+    if math.isfinite(kappa):
+        r = cp.Variable(Z.shape[0], nonneg=True)
+        loss, held = loss + r, [*held, u - (kappa / unit) * level <= r]
+    program = cp.Problem(cp.Minimize((epsilon / unit) * level + cp.sum(loss) / Z.shape[0]), held)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # "may be inaccurate": the gap says so in figures
+        with suppress(cp.SolverError):
+            program.solve(solver=name, **_settings(name, tol))
+    known = judge(Z, epsilon, kappa, ball)
+    x, said = np.zeros(scales.size), str(program.status)
+    status, iterations = Status.FAILED, 0
+    if v.value is not None:
+        x, iterations = v.value / scales, int(program.solver_stats.num_iters or 0)
+        status = Status.OPTIMAL if said == "optimal" else Status.STALLED
+    if lam is None:
+        objective, at = worst_case_loss(Z, x, epsilon, kappa, ball)
+    else:
+        x, at = ball.project(x, lam), lam
+        objective = epsilon * lam + Subproblem(Z, lam, kappa, ball).F(Z @ x)
+    result: Result = with_fields(
+        Result,
+        known,
+        coef=x,
+        lam=at,
+        objective=objective,
+        status=status,
+        n_iter=iterations,
+        solver=name.lower(),
+        info={"status": said},
     )
-
-
-def signed_rows(problem: Problem) -> tuple[Matrix, FloatArray]:
-    """``Z``, rows ``y_i (x_i, 1)`` in double precision, and the weights: all blocks in one."""
-    block = problem.rows.together()
-    if sp.issparse(block.X):
-        Z = sp.diags_array(block.y) @ block.X.astype(np.float64)
-        Z = sp.hstack([Z, block.y[:, None]]) if problem.fit_intercept else Z
-        return Z.tocsr(), block.weights
-    Z = block.y[:, None] * np.asarray(block.X)
-    return (np.column_stack([Z, block.y]) if problem.fit_intercept else Z), block.weights
-
-
-class _Model(NamedTuple):
-    """(A) or (B) as cvxpy sees it, with the parts that hold the answer."""
-
-    program: Any
-    coefficients: Any
-    flips: Any  # the constraint whose multipliers are w_i a_i; None where labels do not flip
-
-    @classmethod
-    def build(
-        cls, cp: Any, problem: Problem, Z: Matrix, weights: FloatArray, kappas: FloatArray,
-        lam: float | None,
-    ) -> _Model:  # fmt: skip
-        """Write the problem down in units that suit the solver.
-
-        Clarabel's own scaling is bounded, and its tolerances know only one unit.  So columns
-        enter with root mean square 1, and λ in the unit of a typical coefficient.
-        """
-        rms = problem.rows.column_scale
-        scales = np.where(rms > 0.0, rms, 1.0)
-        Z = Z @ sp.diags_array(1.0 / scales) if sp.issparse(Z) else Z / scales
-        v = cp.Variable(scales.size)
-        costs = (scales * problem.costs)[problem.penalised]
-        unit = problem.kappa if math.isfinite(problem.kappa) else 1.0
-        if costs.size:
-            unit = float(1.0 / np.median(1.0 / costs))
-        scaled_level = cp.Variable() if lam is None else lam * unit
-        level = scaled_level / unit
-        constraints = _norm_ball(cp, problem, v, scaled_level, unit / costs)
-        u = cp.Variable(weights.size)
-        constraints += _margin_equations(cp, Z, v, u)
-        some = slice(None) if np.isfinite(kappas).all() else np.flatnonzero(np.isfinite(kappas))
-        # At ε = 0 a joint solution takes λ so large that flips do not pay.
-        if math.isinf(problem.kappa) or (lam is None and problem.epsilon == 0.0):
-            loss, flips = cp.logistic(-u), None
-        else:
-            r = cp.Variable(weights.size)
-            loss, flips = cp.logistic(-u) + r, u[some] - kappas[some] * level <= r[some]
-            constraints += [r >= 0.0, flips]
-        objective = cp.Minimize(problem.epsilon * level + weights @ loss)
-        return cls(cp.Problem(objective, constraints), cp.multiply(1.0 / scales, v), flips)
-
-    def solve(self, cp: Any, settings: dict[str, Any]) -> tuple[str, int]:
-        """Run Clarabel; cvxpy's status and the number of iterations."""
-        with warnings.catch_warnings():
-            # "Solution may be inaccurate": the certificate says so in figures.
-            warnings.simplefilter("ignore")
-            try:
-                self.program.solve(solver=cp.CLARABEL, **settings)
-            except cp.SolverError:
-                return "solver_error", 0
-        return str(self.program.status), int(self.program.solver_stats.num_iters or 0)
+    return result
 
 
 def _margin_equations(cp: Any, Z: Matrix, v: Any, u: Any) -> list[Any]:
-    """``u = Zβ``, at once or with a copy of β for every ``ROWS_PER_COPY`` rows."""
-    if Z.shape[0] <= ROWS_PER_COPY or density(Z) <= 0.5:
+    """``u = Zx``, at once or with a copy of x for every ``ROWS_PER_COPY`` rows."""
+    stored = Z.nnz if sp.issparse(Z) else np.count_nonzero(Z)
+    if Z.shape[0] <= ROWS_PER_COPY or stored <= 0.5 * Z.shape[0] * Z.shape[1]:
         return [u == Z @ v]
     equations = []
     for first in range(0, Z.shape[0], ROWS_PER_COPY):
@@ -164,45 +141,13 @@ def _margin_equations(cp: Any, Z: Matrix, v: Any, u: Any) -> list[Any]:
     return equations
 
 
-def _norm_ball(cp: Any, problem: Problem, v: Any, level: Any, factors: FloatArray) -> list[Any]:
-    """``‖β/c‖_* ≤ λ``, each side in units of its own: ``factors`` turn v into those of λ."""
-    kept = np.flatnonzero(problem.penalised)
-    if kept.size == 0:
-        return [level >= 0.0] if isinstance(level, cp.Variable) else []
-    if isinstance(level, float) and level == 0.0:
-        return [v[kept] == 0.0]  # a ball without interior is poison to an interior point
-    norm = cp.norm(cp.multiply(factors, v[kept]), _DUAL_NORMS[problem.norm.name])
-    return [norm <= level]
-
-
-def _clarabel_settings(tol: float, max_iter: int | None) -> dict[str, Any]:
-    """Tolerances safely below ``tol``, and what was measured to help."""
-    # The certified gap comes out between a tenth and ten times the accuracy asked for.
-    accuracy = min(1e-8, max(1e-2 * tol, 1e-12))
-    limit = {} if max_iter is None else {"max_iter": max_iter}
-    return {
-        "tol_gap_abs": accuracy,
-        "tol_gap_rel": accuracy,
-        "tol_feas": accuracy,
-        # Hand over the last iterate however early progress ended; the certificate judges it.
-        "reduced_tol_gap_abs": 1e-2,
-        "reduced_tol_gap_rel": 1e-2,
-        "reduced_tol_feas": 1e-2,
-        # The default of 0.99 runs into the boundary of the exponential cones and gives up there
-        # more often; where it does not, it saves no iterations (33 against 40 on a5a).
-        "max_step_fraction": 0.9,
-        # Its ordering keeps the factor sparse for longer than that of "faer" (see ROWS_PER_COPY).
-        "direct_solve_method": "qdldl",
-        **limit,
-    }
-
-
-def _import_cvxpy() -> Any:
-    try:
-        import clarabel  # noqa: F401
-        import cvxpy
-    except ImportError as error:
-        raise ImportError(
-            "solver='conic' needs cvxpy and Clarabel: pip install 'drlogit[conic]'"
-        ) from error
-    return cvxpy
+def _settings(name: str, tol: float) -> dict[str, Any]:
+    """Tolerances of the solver; the last iterate is handed over however early progress ended."""
+    tight = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), tol)
+    loose = dict.fromkeys(("reduced_tol_gap_abs", "reduced_tol_gap_rel", "reduced_tol_feas"), 1e-2)
+    # The default fraction of 0.99 runs into the boundary of the exponential cones and gives up
+    # there more often; where it does not, it saves no iterations (33 against 40 on a5a).
+    settings = {**tight, **loose, "max_step_fraction": 0.9}
+    if name == "MOREAU":
+        return {"ipm_settings": settings, "accept_unknown": True}
+    return {**settings, "direct_solve_method": "qdldl"}

@@ -1,166 +1,120 @@
-"""Standard two-block ADMM for the fixed-λ problem (B), as a baseline:
+"""Algorithms 3 and 4: standard ADMM with a semismooth Newton method, as a baseline for (B).
 
-    minimise    Σ w_i [h(y_i) + (z_i)_+]   over x and (y, z)
-    subject to  Zx = y,   z = y - κλ,   ‖x/c‖_* ≤ λ
+    minimise    f(y) + g(z)   over ‖x‖_* ≤ λ, y, z;   f(y) = (1/N) Σ h(y_i), g(z) = (1/N) Σ (z_i)_+
+    subject to  Zx = y,   z = y - b
 
-Algorithm 3 of Li, Huang and So (2019), method (a) of their Section 5.2: both blocks are
-minimised exactly, x by the inner problem (C), and (y, z) sample by sample: z in closed form, and
-y by the semi-smooth Newton method of Algorithm 4 on what is left.
+    x^{k+1}      = argmin (ρ/2)‖Zx - y^k + u^k/ρ‖²  over the ball                problem (C)
+    (y, z)^{k+1} = argmin f(y) + g(z) + (ρ/2)‖Zx^{k+1} - y + u^k/ρ‖² + (ρ/2)‖z - y + b + v^k/ρ‖²
+    u^{k+1}      = u^k + σρ (Zx^{k+1} - y^{k+1})
+    v^{k+1}      = v^k + σρ (z^{k+1} - y^{k+1} + b)
 
-Paper → code: x → ``beta``, A → Z, b → ``kink``, u → ``-weights * p``, v → ``-weights * q``, ρ →
-``rho / N``, σ → ``sigma``.  At the optimum ``p = s - a``, ``q = a``.  Units are those of ``admm``.
+Method (a) of Section 5.2.  Both blocks are minimised exactly: z in closed form, y by Algorithm 4.
 
-The solver starts from the null model with ρ = 1/N.  (y, z) is one block, as the remark before the
-algorithm says; the listing alternates.
+Deviations: (y, z) is one block, as the remark before the algorithm says; the listing alternates.
+The printed ρ = 10 is that of sums over the samples, which is 10/N for the means here.  Algorithm 4
+prints "or" for the "and" of the generalised Hessian, and a step uphill.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from itertools import count
 
 import numpy as np
 from scipy.special import expit
 
-from ..problem.losses import log_loss
-from ..problem.problem import Problem
-from ..problem.result import Solution
-from ..rows.arrays import FloatArray, IndexArray
-from ..rows.blocks import Block
-from ..rows.reductions import Sum
-from . import fixed_lambda
-from .admm import AdmmStart, BetaStep, Start, first_point, published_inner
-from .ball_qp import InnerSolver
-from .fixed_lambda import FixedLambdaStep
-from .iterates import PaperIterate, paper_iterates, subproblem
+from ..rows.arrays import FloatArray, Matrix
+from .box_qp import Inner
+from .lp_admm import Penalty, inner_problem, penalty
+from .subproblem import PaperIterate, Start, Subproblem, TransportNorm, starting_point
 
-#: Semi-smooth Newton: the largest gradient it leaves, and the steps it may take.
-_NEWTON_TOL = 1e-13
-_NEWTON_STEPS = 50
-
-
-def standard_admm_steps(
-    X: Any,
-    y: Any,
-    *,
-    lam: float,
-    rho: float | None = 10.0,
-    sigma: float = 1.0,
-    inner: str | InnerSolver = "auto",
-    inner_tol: float | None = None,
-    start: Start = "zeros",
-    random_state: Any = None,
-    **model: Any,
-) -> Iterator[PaperIterate]:
-    """Algorithm 3, standard ADMM, with Algorithm 4 for its (y, z)-step.
-
-    ``sigma`` is the length σ of the multipliers' step; all other parameters are those of
-    :func:`~drlogit.paper.lp_admm_steps`.  Iterates have the multiplier ``w = -u``.
-    """
-    problem = subproblem(X, y, lam, model)
-    first = first_point(problem, start, rho, random_state)
-    beta_step = BetaStep.build(problem, published_inner(inner, inner_tol, problem), inner_tol)
-    steps = standard_admm_iteration(problem, lam, first, beta_step, sigma=sigma)
-    return paper_iterates(problem, lam, steps)
+#: Semismooth Newton: the largest gradient it leaves, and the steps it may take.
+_NEWTON_TOL, _NEWTON_STEPS = 1e-13, 50
 
 
 def standard_admm(
-    problem: Problem, *, lam: float, start: Start = None, rho: float | None = None,
-    sigma: float = 1.0, inner: str | InnerSolver = "auto", inner_tol: float | None = None,
-    max_iter: int = 50_000, **until: Any,
-) -> Solution:  # fmt: skip
-    """Solve (B) by standard ADMM until the gap is within ``tol``; ``rho`` is None for 1/N."""
-    first, beta_step = first_point(problem, start, rho), BetaStep.build(problem, inner, inner_tol)
-    steps = standard_admm_iteration(problem, lam, first, beta_step, sigma=sigma)
-    return fixed_lambda.run(problem, lam, steps, start, max_iter=max_iter, **until)
+    Z: Matrix,
+    lam: float,
+    kappa: float,
+    *,
+    norm: str | TransportNorm = "l1",
+    rho: Penalty | None = None,
+    sigma: float = 1.0,
+    inner: Inner | None = None,
+    inner_stop: str | float = "exact",
+    start: Start = 0.0,
+) -> Iterator[PaperIterate]:
+    """Algorithm 3: the iterates of standard ADMM, without end.
 
-
-def standard_admm_iteration(
-    problem: Problem, lam: float, first: AdmmStart, beta_step: BetaStep, *, sigma: float = 1.0
-) -> Iterator[FixedLambdaStep]:
-    """The iterates of Algorithm 3, without end."""
+    ``rho`` is None for the paper's, 10/N; ``sigma``, below 1.618, is the length of the multipliers'
+    step.  ``start`` gives x⁰, y⁰ and ``w⁰ = -u⁰``; v⁰ fits to them.  Iterates have ``w = -u``, and
+    their residual is that of both equations.  All other parameters are those of
+    :func:`~drlogit.paper.lp_admm`.
+    """
     if not 0.0 < sigma < 0.5 * (1.0 + math.sqrt(5.0)):
         raise ValueError(f"sigma must be between 0 and 1.618, got {sigma!r}")
-    rows, kink = problem.rows, problem.cost.kink(lam)
-    rho = 1.0 if first.rho is None else first.rho
-    beta, residual = first.beta, math.inf
-    state, (target,) = rows.run(_first_state, first.state, rho)
-    while True:
-        # x-step: the inner problem (C)
-        beta = beta_step(target, lam, beta, residual)
-        # (y, z)-step by semi-smooth Newton; u- and v-step
-        before = state
-        state, (target, gap) = rows.run(_sample_step, state, beta, rho, sigma, kink)
-        residual = math.sqrt(gap)
-        yield FixedLambdaStep(beta, state, before, rho, residual * math.sqrt(rows.n_samples))
-
-
-def _first_state(
-    block: Block, state: tuple[FloatArray, FloatArray], rho: float
-) -> tuple[Any, tuple[Sum]]:
-    y, p = state
-    q = np.clip(expit(-y) - p, 0.0, 1.0)
-    return (y, p, q), (Sum(block.adjoint(block.weights * (y + p / rho))),)
-
-
-def _sample_step(
-    block: Block, state: tuple[FloatArray, FloatArray, FloatArray], beta: FloatArray, rho: float,
-    sigma: float, kink: float,
-) -> tuple[Any, tuple[Sum, Sum]]:  # fmt: skip
-    y, p, q = state
-    u = block.margins(beta)
-    y = semismooth_newton(y, u, p, q, rho, kink)
-    p = p - sigma * rho * (u - y)
-    gap = np.square(u - y)
-    if math.isfinite(kink):
-        # z = prox of the hinge at y - κλ + q/ρ; what it cuts off is the new q at σ = 1.
-        cut_off = np.clip(rho * (y - kink) + q, 0.0, 1.0)
-        misfit = (q - cut_off) / rho  # z - y + κλ
-        q = q - sigma * rho * misfit
-        gap += np.square(misfit)
-    weights = block.weights
-    return (y, p, q), (
-        Sum(block.adjoint(weights * (y + p / rho))),
-        Sum(float(weights @ gap)),
-    )
+    problem = Subproblem.of(Z, lam, kappa, norm)
+    Z, N, b = problem.Z, problem.N, problem.b
+    rho_of = penalty(10.0 / N if rho is None else rho, 1.0, N)
+    x_step = inner_problem(problem, inner, inner_stop)
+    x, y, w = starting_point(start, Z)
+    u, v = -w, -np.clip(expit(-y) / N - w, 0.0, 1.0 / N)
+    for k in count():
+        rho_k = rho_of(k)
+        # x-step
+        x = x_step(y - u / rho_k, x)
+        # (y, z)-step; what z cuts off is the clipped part
+        Zx = Z @ x
+        y = semismooth_newton(y, Zx, u, v, rho_k, b)
+        z_gap = np.zeros(N)  # z - y + b
+        if math.isfinite(b):
+            d = y - b - v / rho_k
+            z_gap = d - np.clip(d, 0.0, 1.0 / (N * rho_k)) - y + b
+        # u- and v-step
+        u = u + sigma * rho_k * (Zx - y)
+        v = v + sigma * rho_k * z_gap
+        residual = math.hypot(float(np.linalg.norm(Zx - y)), float(np.linalg.norm(z_gap)))
+        yield PaperIterate(k + 1, x, y, -u, rho_k, residual, problem.F(y))
 
 
 def semismooth_newton(
-    y: FloatArray, u: FloatArray, p: FloatArray, q: FloatArray, rho: float, kink: float
+    y: FloatArray, Zx: FloatArray, u: FloatArray, v: FloatArray, rho: float, b: float
 ) -> FloatArray:
     """Algorithm 4: the y of the (y, z)-step, z eliminated.
 
-    Minimises φ(y) = h(y) + p y + (ρ/2)(y - u)² + min_z {(z)_+ + (ρ/2)(z - y + κλ - q/ρ)²} sample by
-    sample, all at once: φ is strongly convex with a piecewise smooth derivative,
-    and a step is halved for the samples where it does not lower φ.
+    Minimises φ(y) = h(y)/N + (ρ/2)(y - Zx - u/ρ)² + min_z {(z)_+/N + (ρ/2)(z - y + b + v/ρ)²}
+    sample by sample, all at once.  φ is strongly convex with a piecewise smooth derivative; a step
+    is halved for the samples where it does not lower φ.
     """
+    N, flips = y.size, math.isfinite(b)
+    d1, d2 = Zx + u / rho, b + v / rho if flips else np.full(y.size, math.inf)
 
-    def value(y: FloatArray, i: IndexArray) -> FloatArray:
-        t = rho * (y - kink) + q[i]  # ρ times the point of the envelope
-        inside = np.clip(t, 0.0, 1.0)
-        envelope = inside * (t - 0.5 * inside) / rho if math.isfinite(kink) else 0.0
-        return log_loss(y) + p[i] * y + (0.5 * rho) * np.square(y - u[i]) + envelope
+    def phi(y: FloatArray, i: FloatArray) -> FloatArray:
+        d = y - d2[i]
+        inside = np.clip(d, 0.0, 1.0 / (N * rho))
+        envelope = rho * inside * (d - 0.5 * inside) if flips else 0.0
+        return np.asarray(np.logaddexp(0.0, -y) / N + 0.5 * rho * (y - d1[i]) ** 2 + envelope)
 
-    y, active = y.copy(), np.arange(y.size)
+    y, active = y.copy(), np.arange(N)
     for _ in range(_NEWTON_STEPS):
-        x = y[active]
-        s, t = expit(-x), rho * (x - kink) + q[active]
-        gradient = p[active] - s + rho * (x - u[active]) + np.clip(t, 0.0, 1.0)
-        hessian = s * (1.0 - s) + rho * (1.0 + ((t > 0.0) & (t < 1.0)))
-        large = np.abs(gradient) > _NEWTON_TOL * (1.0 + rho * np.abs(x))
+        t = y[active]
+        s, d = expit(-t), t - d2[active]
+        gradient = -s / N + rho * (t - d1[active]) + rho * np.clip(d, 0.0, 1.0 / (N * rho))
+        hessian = s * (1.0 - s) / N + rho * (1.0 + ((d > 0.0) & (d < 1.0 / (N * rho))))
+        large = np.abs(gradient) > _NEWTON_TOL * (1.0 / N + rho * np.abs(t))
         if not large.any():
             break
-        active, x, gradient = active[large], x[large], gradient[large]
+        active, t, gradient = active[large], t[large], gradient[large]
         step = -gradient / hessian[large]
-        reference, slope = value(x, active), 1e-4 * gradient * step
-        length = np.ones_like(x)
+        reference, slope = phi(t, active), 1e-4 * gradient * step
+        length = np.ones_like(t)
         for _ in range(30):
             # What rounding hides counts as a decrease.
-            hidden = 1e-15 * (1.0 + np.abs(reference))
-            rises = value(x + length * step, active) > reference + length * slope + hidden
+            hidden = 1e-15 * (1.0 / N + np.abs(reference))
+            rises = phi(t + length * step, active) > reference + length * slope + hidden
             if not rises.any():
                 break
             length[rises] *= 0.5
-        y[active] = x + length * step
+        y[active] = t + length * step
     return y
