@@ -117,7 +117,6 @@ STEPS = {
             ("a", StandardScaler(), [0, 3]),
             ("b", "drop", [1]),
             ("c", make_pipeline(MinMaxScaler(), RobustScaler()), [2]),
-            ("twice", MaxAbsScaler(), [0]),
         ],
         remainder="passthrough",
         transformer_weights={"a": 2.0},
@@ -242,7 +241,7 @@ class Squaring(StandardScaler):
         (
             make_pipeline(
                 ColumnTransformer(
-                    [("n", "passthrough", [0]), ("b", KBinsDiscretizer(3), [0])],
+                    [("n", "passthrough", [0]), ("b", MaxAbsScaler(), [0])],
                     sparse_threshold=0.0,
                 ),
                 LogisticRegression(),

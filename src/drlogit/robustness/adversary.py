@@ -29,7 +29,7 @@ from scipy.special import expit, logit
 
 from ..problem.ball import Ball, ColumnBall
 from ..problem.domains import check_domains, dense_columns, domains_of
-from ..problem.label_costs import FlipCosts
+from ..problem.label_costs import FlipCosts, costs_by_label
 from ..problem.norms import get_norm
 from ..problem.parameters import check_cost_matrix, check_costs
 from ..problem.transport import TransportCost
@@ -153,13 +153,8 @@ class Adversary:
                 "ball=model.ball_.replace(kappa=values)"
             )
         if isinstance(kappa, Mapping):
-            missing = [label for label in self.classes if label not in kappa]
-            if missing or len(kappa) != len(self.classes):
-                raise ValueError(
-                    f"kappa must have a cost for each of the labels {list(self.classes)!r:.80}, "
-                    f"got them for {list(kappa)!r:.80}"
-                )
-            kappa = np.array([kappa[label] for label in self.classes], dtype=np.float64)[self.codes]
+            by_label = costs_by_label(kappa, np.asarray(self.classes))
+            kappa = np.array([*by_label.values()])[self.codes]
         costs = as_numbers(kappa, "kappa")
         if costs.shape not in ((), self.codes.shape) or not (costs >= 0.0).all():
             raise ValueError(

@@ -125,11 +125,7 @@ class MeasuredModel:
         seen = next((column.n_rows for column in columns if column.n_rows), None)
         known = all(c.deviation is not None for c in columns if c.is_number)
         deviation = np.ones(len(columns)) if known else deviations(matrix, weights)
-        each = []
-        for j, name in enumerate(names):
-            places = np.array([k for k, c in enumerate(columns) if c.source == j], dtype=np.intp)
-            feature, coef, intercept = _feature(name, places, columns, deviation, coef, intercept)
-            each.append(feature)
+        each = [_feature(j, name, columns, deviation) for j, name in enumerate(names)]
         features = Features(tuple(each), len(columns), seen or total, shares)
         return Table(matrix, coef, intercept, features, columns, not (known and seen))
 
@@ -321,43 +317,23 @@ def _numbers(coef: Any, intercept: Any, of: str, n_classes: int) -> tuple[FloatA
 # --- columns ------------------------------------------------------------------------------------
 
 
-def _feature(
-    name: Any,
-    places: Any,
-    columns: Sequence[Column],
-    deviation: FloatArray,
-    coef: FloatArray,
-    intercept: Any,
-) -> tuple[Feature, FloatArray, Any]:
-    """The feature of a column of X that has become the columns at ``places``.
-
-    A number that was used several times is moved in one of its columns, which gets the coefficients
-    of all; so the model is returned, too.
-    """
-    groups = {columns[k].group for k in places}
-    if len(groups) > 1:
+def _feature(j: int, name: Any, columns: Sequence[Column], deviation: FloatArray) -> Feature:
+    """The feature of the column j of X, whose deviations in the matrix are known."""
+    places = np.array([k for k, c in enumerate(columns) if c.source == j], dtype=np.intp)
+    own = [columns[k] for k in places]
+    if len({c.group for c in own}) > 1 or (len(own) > 1 and own[0].is_number):
         raise ValueError(
             f"the pipeline uses the column {name!r:.60} in several ways, so that its moves have no "
             f"single cost: {_LAST_STEP}"
         )
-    if not places.size:
-        return Feature(name, places), coef, intercept
-    first = columns[places[0]]
-    if first.group is not None:
-        levels = tuple(columns[k].level for k in places)
-        feature = Feature(
-            name, places, levels, with_none=first.with_none, otherwise=first.otherwise
-        )
-        return feature, coef, intercept
-    for k in places[1:]:
-        factor = columns[k].scale / first.scale
-        intercept = intercept + coef[..., k] * (columns[k].shift - factor * first.shift)
-        coef = coef.copy()
-        coef[..., places[0]] += factor * coef[..., k]
-        coef[..., k] = 0.0
-    own = first.deviation or float(deviation[places[0]]) / abs(first.scale)
-    found = Feature(name, places[:1], scale=first.scale, shift=first.shift, deviation=own)
-    return found, coef, intercept
+    if not own:
+        return Feature(name, places)
+    first = own[0]
+    if first.is_number:
+        known = first.deviation or float(deviation[places[0]]) / abs(first.scale)
+        return Feature(name, places, scale=first.scale, shift=first.shift, deviation=known)
+    levels, otherwise = tuple(c.level for c in own), first.otherwise
+    return Feature(name, places, levels, with_none=first.with_none, otherwise=otherwise)
 
 
 def _zeros_and_ones(Z: Any, *, hot: Any, scale: FloatArray, shift: FloatArray) -> Matrix:

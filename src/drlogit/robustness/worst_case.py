@@ -274,16 +274,16 @@ def groups_of(by: Any, X: Any, n_samples: int) -> dict[str, NDArray[np.bool_]]:
     """The rows of each group, by columns of X (a name or several) or by values of the rows."""
     if by is None:
         return {}
+    names = [by] if isinstance(by, str) else by
     if isinstance(by, Mapping):
-        columns = {str(name): np.asarray(values) for name, values in by.items()}
-    elif isinstance(by, str) or (
-        isinstance(by, list) and len(by) != n_samples and set(map(type, by)) <= {str}
-    ):
-        columns = {name: _column(X, name) for name in ([by] if isinstance(by, str) else by)}
+        columns = dict(by)
+    elif isinstance(names, list) and set(map(type, names)) == {str} and len(names) != n_samples:
+        columns = {name: _column(X, name) for name in names}
     else:
-        columns = {str(getattr(by, "name", None) or "group"): np.asarray(by)}
+        columns = {getattr(by, "name", None) or "group": by}
     found = {}
-    for name, values in columns.items():
+    for name, given in columns.items():
+        values = np.asarray(given)
         if values.shape != (n_samples,):
             raise ValueError(f"by must have one value per row, {n_samples}, got {values.shape}")
         texts = np.array(["missing" if v is None or v != v else str(v) for v in values.tolist()])
@@ -297,7 +297,7 @@ def groups_of(by: Any, X: Any, n_samples: int) -> dict[str, NDArray[np.bool_]]:
     return found
 
 
-def _column(X: Any, name: str) -> NDArray[Any]:
+def _column(X: Any, name: str) -> Any:
     if name not in list(getattr(X, "columns", ())):
         raise ValueError(f"by names the column {name!r:.60}, which X does not have")
-    return np.asarray(X[name])
+    return X[name]
