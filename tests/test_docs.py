@@ -5,8 +5,8 @@ Blocks fenced as ``python`` run; ``py`` is for sketches that need files or a clu
 
 from __future__ import annotations
 
-import importlib.util
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from benchmarks import shift, store
 
 import drlogit
 import fenced
+from drlogit import cli
 
 pytestmark = pytest.mark.slow
 
@@ -74,12 +75,12 @@ def test_tables_of_evidence_are_those_of_the_rows():
         assert table(found) in page
 
 
-def test_the_reference_of_the_command_line_is_current():
-    script = DOCS / "write_command_line.py"
-    spec = importlib.util.spec_from_file_location("write_command_line", script)
-    writer = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(writer)
-    assert writer.PAGE.read_text("utf-8") == writer.page(), f"run python {script.name}"
+def test_commands_of_the_documentation_are_understood():
+    for page in [*PAGES, DOCS.parent / "README.md"]:
+        text = "".join(text for language, text in fenced.blocks(page) if language == "sh")
+        for line in re.findall(r"^drlogit .*$", text, re.M):
+            words = shlex.split(line, comments=True)[1:]
+            assert cli.parsed(words).command == words[0]
 
 
 def test_links_between_pages_lead_somewhere():

@@ -32,7 +32,7 @@ def test_commands_run(tmp_path, monkeypatch, capsys):
     for command in COMMANDS:
         program, *arguments = shlex.split(command, comments=True)
         assert program == "drlogit"
-        assert cli.main(arguments) == cli.DONE, capsys.readouterr().err
+        assert cli.main(arguments) == cli.Exit.DONE, capsys.readouterr().err
         written = [name for name in arguments if name.endswith((".csv", ".json", ".html", ".npz"))]
         assert [name for name in written if not (tmp_path / name).stat().st_size] == []
         assert capsys.readouterr().out or arguments[0] == "predict"
@@ -47,6 +47,6 @@ def test_python_runs_and_prints_what_it_says(tmp_path, monkeypatch, capsys):
 def test_demo_prints_what_the_readme_shows(capsys):
     (session,) = [text for language, text in BLOCKS if language == "console"]
     command, *shown = session.splitlines()
-    assert cli.main(command.split()[2:]) == cli.DONE
+    assert cli.main(command.split()[2:]) == cli.Exit.DONE
     printed = capsys.readouterr().out.splitlines()
     assert [line for line in shown if line not in printed] == []

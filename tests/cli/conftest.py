@@ -21,7 +21,7 @@ def folder(tmp_path, monkeypatch):
     TABLE[250:].to_csv("kept.csv", index=False)
     TABLE[250:].assign(age=TABLE.age + 20.0).drop(columns="state").to_csv("new.csv", index=False)
     command = "fit fitted.csv --target state --positive ill --tolerate labels=0.02 age=2"
-    assert cli.main([*command.split(), "-o", "model.json", "--quiet"]) == cli.DONE
+    assert cli.main([*command.split(), "-o", "model.json", "--quiet"]) == cli.Exit.DONE
     return tmp_path
 
 
@@ -44,7 +44,7 @@ def run(folder, capsys) -> Callable[[str], tuple[int, str, str]]:
 def answer(run) -> Callable[..., Any]:
     """Run a command with --json: the answer."""
 
-    def called(command: str, code: int = cli.DONE) -> Any:
+    def called(command: str, code: int = cli.Exit.DONE) -> Any:
         found, out, err = run(f"{command} --json")
         assert found == code, err
         return json.loads(out)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 import warnings
@@ -27,30 +29,22 @@ def python(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_demo_compares_models_in_other_hospitals(tmp_path):
     page = tmp_path / "demo.html"
     run = python("-W", "error", "-m", "drlogit", "demo", "--json", "--quiet", "-o", str(page))
-    assert (run.returncode, run.stderr) == (cli.DONE, "")
+    assert (run.returncode, run.stderr) == (cli.Exit.DONE, "")
     found = json.loads(run.stdout)
-    assert [place["n"] for place in found["places"]] == [103, 294, 123, 200]
-    for place in found["places"]:
-        losses = {name: place[name]["log_loss"] for name in ("tuned", "strong", "coin", "robust")}
-        assert losses["robust"] < min(losses.values()) + 0.02
-    switzerland = found["places"][2]
-    assert switzerland["robust"]["log_loss"] < switzerland["strong"]["log_loss"] - 0.1
-    worst, promised = found["worst_case"], found["guarantees"]
-    for name in ("robust", "tuned"):
-        assert worst[name]["log_loss"] < promised[name]["loss"]
-    assert worst["robust"]["log_loss"] < worst["tuned"]["log_loss"]
-    assert 0.0 < found["shift_to_long_beach"]["multiple"] < 1.0
-    assert 0.0 <= found["fit"]["gap"] <= 1e-6
-    assert "on 103 rows it had not seen" in page.read_text("utf-8")
+    assert [place["n"] for place in found["places"]] == [103, 294, 200, 200, 123, 123]
+    *_, measured, zeros = found["places"]
+    assert abs(measured["robust"]["log_loss"] - measured["plain"]["log_loss"]) < 0.02
+    assert zeros["robust"]["log_loss"] < zeros["plain"]["log_loss"] - 0.2
+    assert 0.0 <= found["gap"] <= 1e-6
+    assert "<html" in page.read_text("utf-8")
 
 
 def test_demo_in_words(capsys):
-    words = "demo --tolerate labels=2% --tolerate ecg=0.3 age=1"  # one list in two options
-    assert cli.main(words.split()) == cli.DONE
-    output = capsys.readouterr().out
-    assert "Up to 2 % of the labels may be wrong" in output
-    assert "ecg" in output
-    assert "--tolerate labels=0.02 ecg=0.3 age=1" in output
+    assert cli.main(["demo"]) == cli.Exit.DONE
+    printed, said = capsys.readouterr()
+    assert "Switzerland                   123     0." in printed
+    assert "cholesterol" in printed
+    assert said == ""
 
 
 def test_debug_shows_the_traceback():
@@ -61,13 +55,13 @@ def test_debug_shows_the_traceback():
 @pytest.mark.parametrize(
     "command",
     ["", "nonsense", "demo --tolerate x", "fit", "fit a.csv --norm l3", "fit a.csv --solver magic",
-     "fit a.csv --epsilon much", "fit a.csv --delimiter ab", "audit m.json a.csv --epsilons 1,x",
+     "fit a.csv --epsilon much", "fit a.csv --bounds ab", "audit m.json a.csv --epsilons 1,x",
      "datasets"],
 )  # fmt: skip
 def test_usage_errors(command, capsys):
     with pytest.raises(SystemExit) as stop:
         cli.main(command.split())
-    assert stop.value.code == cli.USAGE
+    assert stop.value.code == cli.Exit.USAGE
     assert "--help explains the usage" in capsys.readouterr().err
 
 
@@ -94,8 +88,8 @@ def test_a_reader_who_leaves_is_no_error():
     ("error", "code", "line"),
     [
         (KeyboardInterrupt(), 130, "drlogit: interrupted"),
-        (MemoryError(), 1, "drlogit demo: error: not enough memory"),
-        (MemoryError("8 GiB"), 1, "drlogit demo: error: not enough memory: 8 GiB"),
+        (MemoryError(), 1, "drlogit demo: error: MemoryError"),
+        (MemoryError("8 GiB"), 1, "drlogit demo: error: 8 GiB"),
         (ValueError("two\nlines"), 1, "drlogit demo: error: two lines"),
         (ValueError(), 1, "drlogit demo: error: ValueError"),
     ],
@@ -121,3 +115,13 @@ def test_warnings_are_one_line_without_our_place_in_the_code(monkeypatch, capsys
         assert capsys.readouterr().err == "drlogit: warning: not so good\n"
         assert cli.main(["demo", "--quiet"]) == 0
         assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_examples_of_the_help_are_right(name, capsys):
+    with pytest.raises(SystemExit):
+        cli.main([name, "--help"])
+    examples = re.findall(rf"^  (drlogit {name}.*)$", capsys.readouterr().out, re.M)
+    assert examples
+    for words in (shlex.split(example)[1:] for example in examples):
+        assert cli.parsed(words).command == name

@@ -44,3 +44,12 @@ def test_hospitals_are_written(tmp_path):
     for rows in tables.values():
         assert rows.columns[-1] == "disease"
         assert set(rows["disease"]) == {"yes", "no"}
+
+
+def test_zeros_that_nobody_measured_are_missing():
+    table, recorded = datasets.load_heart_disease(), datasets.load_heart_disease(as_recorded=True)
+    zeros = (recorded["cholesterol"] == 0).groupby(recorded["hospital"]).sum()
+    assert zeros.to_dict() == {"budapest": 0, "cleveland": 0, "long-beach": 49, "switzerland": 123}
+    assert not (table[["cholesterol", "blood_pressure"]] == 0).any(axis=None)
+    numbers = ["cholesterol", "blood_pressure"]
+    pd.testing.assert_frame_equal(table[numbers].fillna(0), recorded[numbers].fillna(0))

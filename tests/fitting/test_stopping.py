@@ -385,8 +385,8 @@ def test_time_limits_on_the_command_line(table, monkeypatch, capsys):
     monkeypatch.chdir(table)
     assert (
         cli.main("fit data.csv --target y --max-time 0.001 -o model.json".split())
-        == cli.NOT_CONVERGED
+        == cli.Exit.NOT_CONVERGED
     )
     assert "stopped at max_time" in capsys.readouterr().err
     assert (table / "model.json").exists()
-    assert cli.main("fit data.csv --target y --max-time -3".split()) == cli.BAD_INPUT
+    assert cli.main("fit data.csv --target y --max-time -3".split()) == cli.Exit.BAD_INPUT

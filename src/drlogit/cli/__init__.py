@@ -16,23 +16,14 @@ import argparse
 import os
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
 from .. import __version__
-from .console import (
-    BAD_INPUT,
-    DONE,
-    INTERRUPTED,
-    NOT_CONVERGED,
-    NOT_PROVEN,
-    USAGE,
-    Console,
-    printable,
-)
+from .console import Console, Exit, printable
 
-__all__ = ["BAD_INPUT", "DONE", "INTERRUPTED", "NOT_CONVERGED", "NOT_PROVEN", "USAGE", "main"]
+__all__ = ["Exit", "main", "parsed"]
 
 #: In the order of the help text.
 COMMANDS = {
@@ -45,22 +36,18 @@ COMMANDS = {
     "verify": "check the bounds of a model against its data and its proof",
 }
 
-#: Arguments that name files to write, and files to read.
-_OUTPUTS = {"output": "-o", "proof": "--proof", "holdout": "--holdout"}
-_INPUTS = ("data", "new", "model", "others")
-
 
 class _Parser(argparse.ArgumentParser):
     """A parser that says in one line what is wrong, in place of the usage of every option."""
 
     def error(self, message: str) -> NoReturn:
         text = f"{self.prog}: error: {message} ({self.prog} --help explains the usage)\n"
-        self.exit(USAGE, printable(text))
+        self.exit(Exit.USAGE, printable(text))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code (usage errors raise ``SystemExit(2)``)."""
-    arguments = _parsed(sys.argv[1:] if argv is None else argv)
+    arguments = parsed(sys.argv[1:] if argv is None else argv)
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _warner()
@@ -68,26 +55,26 @@ def main(argv: Sequence[str] | None = None) -> int:
             warnings.simplefilter("default", UserWarning)
             if arguments.quiet:
                 warnings.simplefilter("ignore")
-            _check_outputs(arguments)
+            _check_outputs(arguments.command, vars(arguments))
             code: int = arguments.run(arguments, Console(arguments))
         sys.stdout.flush()  # so that a closed pipe is met here and not at exit
     except BrokenPipeError:
         # The reader (head, less) has seen enough: not an error, and nothing left to flush.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return DONE
+        return Exit.DONE
     except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
         if arguments.debug:
             raise
         words = _describe(error, arguments.flags)
         print(printable(f"drlogit {arguments.command}: error: {words}"), file=sys.stderr)
-        return BAD_INPUT
+        return Exit.BAD_INPUT
     except KeyboardInterrupt:
         print("drlogit: interrupted", file=sys.stderr)
-        return INTERRUPTED
+        return Exit.INTERRUPTED
     return code
 
 
-def _parsed(words: Sequence[str]) -> argparse.Namespace:
+def parsed(words: Sequence[str]) -> argparse.Namespace:
     """What the words say; ``flags`` are the options of the command by the parameter they state."""
     parser = _Parser(
         prog="drlogit",
@@ -118,21 +105,18 @@ def _parsed(words: Sequence[str]) -> argparse.Namespace:
     return arguments
 
 
-def _check_outputs(arguments: argparse.Namespace) -> None:
+def _check_outputs(command: str, given: Mapping[str, Any]) -> None:
     """Find out before the work that an outcome cannot be written, or would destroy something."""
-    given = vars(arguments)
-    taken: dict[str, str] = {}  # which file it is, and what it is for
-    for name in _INPUTS:
-        named = given.get(name) or ()
-        for path in [named] if isinstance(named, str) else named:
-            taken[os.path.realpath(path)] = "an input file"
-    if arguments.command == "threshold":  # which may write its model again
-        del taken[os.path.realpath(arguments.model)]
-    for name, option in _OUTPUTS.items():
-        path = given.get(name)
-        if path is None or (name, arguments.command) == ("proof", "verify"):  # which reads it
+    read = [given.get("data"), given.get("new"), given.get("model"), *given.get("others", ())]
+    if command == "threshold":  # which may write its model again
+        read.remove(given["model"])
+    taken = {os.path.realpath(path): "an input file" for path in read if path}
+    written = {"-o": given.get("output"), "--holdout": (given.get("holdout") or [None])[-1]}
+    if command == "fit":
+        written["--proof"] = given["proof"]
+    for option, path in written.items():
+        if path is None:
             continue
-        path = path if isinstance(path, str) else path[-1]
         place = os.path.realpath(path)
         if os.path.isdir(place) or not os.path.isdir(os.path.dirname(place)):
             raise ValueError(f"{option} {path} must be a file in an existing folder")
@@ -141,17 +125,14 @@ def _check_outputs(arguments: argparse.Namespace) -> None:
         if place in taken:
             raise ValueError(f"{option} {path} would overwrite {taken[place]}: name another file")
         taken[place] = f"the file of {option}"
-    page = given.get("output") if arguments.command in ("audit", "demo") else None
-    if page is not None and not page.lower().endswith((".html", ".htm")):
-        raise ValueError(f"-o {page} must be a web page: name a file that ends in .html")
+        if command in ("audit", "demo") and not path.lower().endswith((".html", ".htm")):
+            raise ValueError(f"-o {path} must be a web page: name a file that ends in .html")
 
 
 def _describe(error: BaseException, flags: dict[str, str]) -> str:
     """What went wrong, in one line; a parameter is called as the option that states it."""
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
-    if isinstance(error, MemoryError):
-        return f"not enough memory: {error}" if str(error) else "not enough memory"
     parameter = getattr(error, "parameter", None)
     text = str(error)
     if parameter in flags:

@@ -12,21 +12,13 @@ rows break first. -o writes a web page that needs no network. The models are not
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from pathlib import Path
 from typing import Any
 
 from ..files.model_file import read_model
 from ..report.audits import audit
 from . import options
-from .console import DONE, Console
-from .data import (
-    Asked,
-    costs_by_pair,
-    decision_threshold,
-    read_asked,
-    read_column,
-    warn_of_fitted_rows,
-)
+from .console import Console, Exit
+from .data import read_asked
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -39,7 +31,7 @@ def add_options(parser: ArgumentParser) -> None:
     add = options.group(parser, "audit")
     add("--unseen", "the models have not seen these rows: state limits for new data, too")
     add("--by COLUMN", "report each value of this column separately")
-    add(*options.COST, **options.COST_SETTINGS)
+    options.add_cost(add)
     options.add_threshold(parser)
     options.add_file_options(parser)
 
@@ -47,10 +39,12 @@ def add_options(parser: ArgumentParser) -> None:
 def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
     asked = read_asked(arguments, console, arguments.data)
-    models, samples = _named(arguments, asked), asked.samples
-    if arguments.unseen:
-        warn_of_fitted_rows(asked, console)
-    by = read_column(asked, arguments.by, "by")
+    models, samples = {arguments.model: asked.model}, asked.samples
+    for path in arguments.others:
+        models[path], _ = read_model(path)
+        if _names(models[path]) != _names(asked.model):
+            raise ValueError(f"{path} and {arguments.model} have different features")
+    by = samples.column(arguments.by, "by")
     with console.progress("audit"):
         report = audit(
             models,
@@ -59,30 +53,19 @@ def run(arguments: Namespace, console: Console) -> int:
             sample_weight=samples.sample_weight,
             groups=None if by is None else {arguments.by: by.astype(str).to_numpy()},
             holdout=(samples.X, samples.labels) if arguments.unseen else None,
-            metric=costs_by_pair(arguments.cost, asked.classes),
-            threshold=decision_threshold(asked, arguments),
+            metric=asked.costs(arguments.cost),
+            threshold=asked.threshold(arguments.threshold),
         )
         if arguments.output is not None:
-            subtitle = f"{', '.join(models)}, on {samples.labels.size:,} rows of {samples.source}"
+            subtitle = (
+                f"{', '.join(models)}, on {samples.labels.size:,} rows of {samples.file.name}"
+            )
             report.to_html(arguments.output, subtitle=subtitle)
-    files = [arguments.model, *arguments.others]
-    record = {"files": files, "data": samples.source, "positive": asked.positive}
+    record = {"files": [*models], "data": samples.file.name, "positive": asked.positive}
     written = f"\n\nWritten: {arguments.output}" if arguments.output is not None else ""
     console.answer(record | report.to_dict(), lambda: f"{report}{written}")
-    return DONE
+    return Exit.DONE
 
 
-def _named(arguments: Namespace, asked: Asked) -> dict[str, Any]:
-    """The models by the names of their files, or by their paths where names are the same."""
-    files = [arguments.model, *arguments.others]
-    short = [Path(file).name for file in files]
-    first, *names = short if len({*short}) == len(files) else files
-    if len({first, *names}) < len(files):
-        raise ValueError(f"the same model is named twice: {first}")
-    models = {first: asked.model}
-    for name, file in zip(names, arguments.others, strict=True):
-        models[name], _ = read_model(file)
-        features = (getattr(model, "feature_names_in_", None) for model in models.values())
-        if len({str(each) for each in features}) > 1:
-            raise ValueError(f"{file} and {first} have different features: audit them separately")
-    return models
+def _names(model: Any) -> list[str]:
+    return list(getattr(model, "feature_names_in_", []))

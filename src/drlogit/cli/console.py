@@ -6,6 +6,7 @@ The answer goes to standard output, all else to standard error: ``drlogit … --
 from __future__ import annotations
 
 import argparse
+import enum
 import math
 import re
 import sys
@@ -17,8 +18,17 @@ from typing import Any
 
 from ..files.writing import json_text
 
-DONE, BAD_INPUT, USAGE, NOT_CONVERGED, NOT_PROVEN = 0, 1, 2, 3, 4
-INTERRUPTED = 130  # what shells report for SIGINT
+
+class Exit(enum.IntEnum):
+    """What a command returns."""
+
+    DONE = 0
+    BAD_INPUT = 1
+    USAGE = 2
+    NOT_CONVERGED = 3
+    NOT_PROVEN = 4
+    INTERRUPTED = 130  # what shells report for SIGINT
+
 
 #: Seconds until progress is shown, between two pictures on a terminal, and between lines in a log.
 _PATIENCE, _EVERY, _EVERY_IN_LOG = 2.0, 0.2, 15.0

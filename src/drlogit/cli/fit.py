@@ -22,8 +22,9 @@ from ..estimators.classifier_cv import DRLogisticRegressionCV
 from ..files.model_file import write_model
 from ..files.writing import write_text
 from ..problem.norms import NORMS
+from ..rows.checks import ParameterError
 from . import options
-from .console import DONE, INTERRUPTED, NOT_CONVERGED, Console
+from .console import Console, Exit
 from .data import FileSamples, read_training, stated_ball
 
 
@@ -34,42 +35,28 @@ def add_options(parser: ArgumentParser) -> None:
     add("-o --output MODEL", "file to write the model to (JSON)")
     add("--proof FILE", "file to write the proof to (.npz), for drlogit verify")
     add("--cv FOLDS", "choose epsilon and kappa by cross-validation", type=int)
-    add(
-        "--holdout SHARE FILE",
-        "leave this share of the rows out of the fit and write them to a file, for drlogit audit "
-        "--unseen and drlogit threshold",
-    )
-    add("--seed N", "seed of --holdout", type=int, default=0)
+    add("--holdout SHARE FILE", "leave a share of the rows out of the fit, in a file")
+    add("--seed N", "seed of --holdout (default: 0)", type=int, default=0)
     options.add_file_options(parser, "svmlight files have their own")
     add = options.group(parser, "columns and classes")
-    add(
-        "--positive LABEL",
-        "of two classes, the one that decisions are about, in all commands "
-        "(default: the class that sorts last)",
-    )
+    add("--positive LABEL", "the class that decisions are about (default: that which sorts last)")
     add("--features COLUMN...", "use only these columns")
     add("--drop COLUMN...", "ignore these columns")
-    add(
-        "--categorical COLUMN...",
-        "columns of numbers that are categories",
-        dest="categorical_features",
-    )
+    add("--categorical-features COLUMN...", "columns of numbers that are categories")
+    fills = ("error", "mean", "median")
     add(
         "--missing",
-        "replacement for missing numbers; error refuses them; missing text is a "
-        "category of its own",
-        choices=("error", "mean", "median"),
-        default="error",
+        "what replaces missing numbers (default: error)",
+        choices=fills,
+        default=fills[0],
     )
-    add("--balanced", "give every class the same total weight")
+    add("--class-weight", "give every class the same total weight", choices=("balanced",))
     add = options.add_ball_options(parser, "sampling error alone, and labels are correct")
     add("--norm", "norm in which moves of several numbers are added", choices=tuple(NORMS))
-    add(
-        "--feature-costs COLUMN=COST...", "cost of moving a column by one unit", type=options.amount
-    )
+    add("--feature-costs COLUMN=COST...", "cost of a move by one unit", type=options.amount)
     add("--bounds COLUMN=LOW..HIGH...", "range in which a column stays", type=options.interval)
-    add("--no-intercept", "fit no intercept")
-    add("--tol GAP", "largest duality gap, in nats of log-loss", type=float, default=1e-6)
+    add("--no-intercept", "fit no intercept", dest="fit_intercept", action="store_false")
+    add("--tol GAP", "largest duality gap, in nats (default: 1e-6)", type=float, default=1e-6)
     add("--max-iter N", "largest number of iterations", type=int)
     add("--max-time SECONDS", "time limit; the best certified model so far is kept", type=float)
 
@@ -80,19 +67,35 @@ def run(arguments: Namespace, console: Console) -> int:
     if arguments.holdout is not None:
         samples = _keep_rows_out(samples, arguments)
     classes = np.unique(samples.labels).tolist()
-    estimator = _estimator(arguments, samples, classes)
-    _describe(samples, notes, classes, console)
-    model, interrupted = _fitted(estimator, samples, console)
+    estimator = _estimator(arguments, classes)
+    positive = notes.get("positive", classes[1]) if len(classes) == 2 else None
+    counts = [f"{label} ({np.sum(samples.labels == label)})" for label in classes[:8]]
+    more = f" and {len(classes) - 8} more" if len(classes) > 8 else ""
+    said = "" if positive is None else f"; positive class: {positive} (--positive names another)"
+    console.note(
+        f"{samples.file.name}: {samples.X.shape[0]} rows, {samples.X.shape[1]} features; labels: "
+        f"{', '.join(counts)}{more}{said}"
+    )
+    interrupted = False
+    with console.progress("fit") as progress:
+        estimator.on_iteration = lambda at: progress.gap(at.gap, arguments.tol)
+        estimator.on_fold = progress.folds
+        try:
+            estimator.fit(samples.X, samples.labels, sample_weight=samples.sample_weight)
+        except KeyboardInterrupt:  # the best point so far is a model
+            if not hasattr(estimator, "coef_"):
+                raise
+            interrupted = True
     if arguments.proof is not None and not interrupted:
-        model.save_proof(arguments.proof, samples.X, samples.labels, samples.sample_weight)
+        estimator.save_proof(arguments.proof, samples.X, samples.labels, samples.sample_weight)
     if arguments.output is not None:
-        write_model(model, arguments.output, notes)
-    record = _record(model, samples, notes) | {"model": arguments.output, "proof": arguments.proof}
-    if not (console.quiet and arguments.output) or console.json:
-        console.answer(record, lambda: _text(record, model, arguments))
+        write_model(estimator, arguments.output, notes)
+    record = {**notes, "positive": positive, **_record(estimator, samples)}
+    if console.json or not (console.quiet and arguments.output):
+        console.answer(record, lambda: _text(record, arguments))
     if interrupted:
-        return INTERRUPTED
-    return DONE if record["gap"] <= arguments.tol else NOT_CONVERGED
+        return Exit.INTERRUPTED
+    return Exit.DONE if record["gap"] <= arguments.tol else Exit.NOT_CONVERGED
 
 
 def _keep_rows_out(samples: FileSamples, arguments: Namespace) -> FileSamples:
@@ -100,108 +103,59 @@ def _keep_rows_out(samples: FileSamples, arguments: Namespace) -> FileSamples:
     from sklearn.model_selection import train_test_split
 
     share, path = arguments.holdout
-    try:
-        size = float(share)
-    except ValueError:
-        size = 0.0
-    if not 0.0 < size < 1.0:
-        raise ValueError(f"--holdout must be a share between 0 and 1 and a file, got {share!r:.20}")
-    fitted, kept = train_test_split(
-        np.arange(samples.labels.size),
-        test_size=size,
-        stratify=samples.labels,
-        random_state=arguments.seed,
-    )
-    text = samples.rows(np.sort(kept)).as_text(zero_based=bool(arguments.zero_based))
-    write_text(path, text)
-    return samples.rows(np.sort(fitted))
+    if not share.replace(".", "", 1).isdigit() or not 0.0 < float(share) < 1.0:
+        raise ParameterError("holdout", f"must be a share between 0 and 1 and a file, got {share}")
+    if samples.table is None:
+        raise ParameterError("holdout", "needs a table, and svmlight text is none")
+    places, labels = np.arange(samples.labels.size), samples.labels
+    split = {"test_size": float(share), "random_state": arguments.seed}
+    fitted, kept = map(np.sort, train_test_split(places, stratify=labels, **split))
+    write_text(path, samples.table.iloc[kept].to_csv(index=False, lineterminator="\n"))
+    weights = None if samples.sample_weight is None else samples.sample_weight[fitted]
+    return FileSamples(samples.file, samples.X.iloc[fitted], labels[fitted], weights)
 
 
-def _estimator(arguments: Namespace, samples: FileSamples, classes: list[Any]) -> Any:
+def _estimator(arguments: Namespace, classes: list[Any]) -> Any:
     """The estimator that the options state."""
     settings = {
-        "ball": stated_ball(arguments, classes, None),
-        "fit_intercept": not arguments.no_intercept,
-        "missing": arguments.missing,
-        "class_weight": "balanced" if arguments.balanced else None,
-        "tol": arguments.tol,
-        "max_iter": arguments.max_iter,
-        "max_time": arguments.max_time,
+        name: getattr(arguments, name)
+        for name in ("fit_intercept", "missing", "class_weight", "tol", "max_iter", "max_time")
     }
-    if arguments.cv is None:
-        return DRLogisticRegression(**settings)
-    return DRLogisticRegressionCV(cv=arguments.cv, **settings)
+    settings["ball"] = stated_ball(arguments, classes, None)
+    if arguments.cv is not None:
+        return DRLogisticRegressionCV(cv=arguments.cv, **settings)
+    return DRLogisticRegression(**settings)
 
 
-def _fitted(estimator: Any, samples: FileSamples, console: Console) -> tuple[Any, bool]:
-    """The fitted estimator, and whether the user interrupted it, which keeps the best point."""
-    with console.progress("fit") as progress:
-        estimator.on_iteration = lambda at: progress.gap(at.gap, estimator.tol)
-        estimator.on_fold = progress.folds
-        try:
-            estimator.fit(samples.X, samples.labels, sample_weight=samples.sample_weight)
-        except KeyboardInterrupt:
-            if not hasattr(estimator, "coef_"):
-                raise
-            return estimator, True
-    return estimator, False
-
-
-def _describe(
-    samples: FileSamples, notes: dict[str, Any], classes: list[Any], console: Console
-) -> None:
-    """What was read, in a line."""
-    counts = [f"{label} ({np.sum(samples.labels == label)})" for label in classes[:8]]
-    positive = ""
-    if len(classes) == 2:
-        named = "" if "positive" in notes else " (change it with --positive)"
-        positive = f"; positive class: {notes.get('positive', classes[1])}{named}"
-    console.note(
-        f"{samples.source}: {samples.X.shape[0]} rows, {samples.X.shape[1]} features; labels: "
-        f"{', '.join(counts)}{positive}"
-    )
-
-
-def _record(model: Any, samples: FileSamples, notes: dict[str, Any]) -> dict[str, Any]:
-    """A fitted model for a script: its data, ball, certificate and accuracy."""
-    predicted, classes = model.predict(samples.X), model.classes_.tolist()
-    right, weights = predicted == samples.labels, samples.sample_weight
-    shares = {
-        label: float(np.average(samples.labels == label, weights=weights)) for label in classes
-    }
-    result = model.result_
+def _record(model: Any, samples: FileSamples) -> dict[str, Any]:
+    """A fitted model for a script: its ball, its certificate and how often it is right."""
+    labels, weights, classes = samples.labels, samples.sample_weight, model.classes_.tolist()
+    right = model.predict(samples.X) == labels
     record = {
-        **notes,
-        "n_samples": int(right.size),
+        "n_samples": int(labels.size),
         "classes": classes,
-        "positive": notes.get("positive", classes[1] if len(classes) == 2 else None),
         "epsilon": model.ball_.epsilon,
         "kappa": model.ball_.kappa,
-        "norm": model.ball_.norm,
         "allows": model.ball_.allowed(),
         "worst_case_loss": model.worst_case_loss_,
-        "lower_bound": result.dual_objective,
+        "lower_bound": model.result_.dual_objective,
         "gap": model.dual_gap_,
-        "status": str(result.status),
-        "n_iter": result.n_iter,
-        "seconds": result.solve_time,
+        "status": str(model.result_.status),
+        "n_iter": model.result_.n_iter,
+        "seconds": model.result_.solve_time,
         "accuracy": float(np.average(right, weights=weights)),
-        "recall": {label: float(right[samples.labels == label].mean()) for label in classes},
-        "constant_accuracy": max(shares.values()),
+        "constant_accuracy": max(np.average(labels == each, weights=weights) for each in classes),
     }
     if hasattr(model, "best_score_"):
         record |= {"cv_log_loss": -model.best_score_, "cv_folds": model.n_splits_}
     return record
 
 
-def _text(record: dict[str, Any], model: Any, arguments: Namespace) -> str:
-    recalls = ", ".join(f"{label} {share:.1%}" for label, share in record["recall"].items())
+def _text(record: dict[str, Any], arguments: Namespace) -> str:
     lines = ["What may be wrong with the data?", *(f"  {each}" for each in record["allows"])]
     if arguments.cv is not None:
-        lines.append(
-            f"  (chosen on {record['cv_folds']} folds: log-loss {record['cv_log_loss']:.4f} on "
-            "rows left out)"
-        )
+        loss = f"log-loss {record['cv_log_loss']:.4f} on rows left out"
+        lines.append(f"  (chosen on {record['cv_folds']} folds: {loss})")
     lines += [
         "",
         "How good is the model on the rows of the fit?",
@@ -211,13 +165,12 @@ def _text(record: dict[str, Any], model: Any, arguments: Namespace) -> str:
         f"{record['seconds']:.2f} s",
         f"  accuracy              {record['accuracy']:.1%}; a constant model has "
         f"{record['constant_accuracy']:.1%}",
-        f"  recall by class       {recalls}",
     ]
     if record["gap"] > arguments.tol:
         lines.append(f"  not converged         {record['status']}")
-    written = {"Model": arguments.output, "Proof": arguments.proof}
-    written["Rows left out"] = arguments.holdout and arguments.holdout[1]
-    lines += ["", *(f"{what} written to {path}" for what, path in written.items() if path)]
+    kept = arguments.holdout and arguments.holdout[1]
+    files = {"Model": arguments.output, "Proof": arguments.proof, "Rows left out": kept}
+    lines += ["", *(f"{what} written to {path}" for what, path in files.items() if path)]
     if arguments.output is None:
         lines.append("The model was not written. To keep it, add -o model.json")
     return "\n".join(lines)

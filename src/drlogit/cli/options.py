@@ -7,7 +7,6 @@ separate words: ``--drop id name``, ``--tolerate labels=0.05 age=2``.
 from __future__ import annotations
 
 import argparse
-import codecs
 import textwrap
 from argparse import ArgumentTypeError
 from collections.abc import Callable
@@ -25,20 +24,6 @@ DATA = (
     "data file: CSV with a line of names, Parquet (.parquet) or svmlight (.svm, .libsvm); text may "
     "be compressed (.gz, .bz2, .xz); - is standard input",
 )
-COST = (
-    "--cost LABEL:DECISION=COST...",
-    "cost of a decision where the label is another, such as sick:well=5; what is not named costs 0",
-)
-
-
-class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
-    """Defaults after each option, and examples with their own line ends."""
-
-    def _get_help_string(self, action: argparse.Action) -> str | None:
-        # Defaults such as None, False and () are not informative.
-        if action.default in (None, ()) or isinstance(action.default, bool):
-            return action.help
-        return super()._get_help_string(action)
 
 
 def describe_command(parser: argparse.ArgumentParser, module: ModuleType) -> None:
@@ -49,7 +34,7 @@ def describe_command(parser: argparse.ArgumentParser, module: ModuleType) -> Non
     _, description, examples = (module.__doc__ or "\n\n\n\n").split("\n\n", 2)
     parser.description = textwrap.fill(description, 79)
     parser.epilog = "examples:\n" + textwrap.indent(textwrap.dedent(examples).strip(), "  ")
-    parser.formatter_class = _HelpFormatter
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.set_defaults(run=module.run, flags={})
     add = group(parser)
     module.add_options(parser)
@@ -74,7 +59,7 @@ def group(
         names = [word for word in flags.split() if word.startswith("-")]
         values = [word.removesuffix("...") for word in flags.split() if not word.startswith("-")]
         if not values and "choices" not in settings:
-            settings["action"] = "store_true"
+            settings.setdefault("action", "store_true")
         elif values:
             settings["metavar"] = values[0] if len(values) == 1 else tuple(values)
         if flags.endswith("..."):
@@ -97,20 +82,22 @@ def add_file_options(parser: argparse.ArgumentParser, target: str = "that of the
     add("--target COLUMN", f"column with the labels (default: {target})")
     add("--weights COLUMN", "column with the sample weights", dest="sample_weight")
     add("--format", "format of the file (default: that of its name, or CSV)", choices=FORMATS)
-    add("--delimiter CHAR", "CSV: what separates the fields", type=_character, default=",")
-    add("--decimal CHAR", "CSV: decimal mark of numbers", type=_character, default=".")
-    add("--encoding NAME", "CSV: encoding of the text", type=_encoding, default="utf-8")
+    add("--delimiter CHAR", "CSV: what separates the fields (default: a comma)", default=",")
+    add("--decimal CHAR", "CSV: decimal mark of numbers (default: a point)", default=".")
+    add("--encoding NAME", "CSV: encoding of the text (default: utf-8)", default="utf-8")
     add("--zero-based", "svmlight: columns are numbered from 0 instead of 1", default=None)
 
 
 def add_threshold(parser: argparse.ArgumentParser) -> None:
     """The probability from which on the positive class is predicted."""
-    group(parser)(
-        "--threshold SHARE",
-        "for two classes: predict the positive class from this "
-        "probability on (default: that of the model, or 0.5)",
-        type=float,
-    )
+    said = "predict the positive class from this probability on (default: that of the model, or .5)"
+    group(parser)("--threshold SHARE", said, type=float)
+
+
+def add_cost(add: Add) -> None:
+    """Costs of decisions."""
+    said = "cost of a decision where the label is another, such as sick:well=5; others cost 0"
+    add("--cost LABEL:DECISION=COST...", said, type=amount)
 
 
 # --- the ball -------------------------------------------------------------------------------
@@ -119,39 +106,25 @@ def add_threshold(parser: argparse.ArgumentParser) -> None:
 def add_ball_options(parser: argparse.ArgumentParser, default: str) -> Add:
     """What may be wrong with the data; returns what adds to the advanced options."""
     add = group(parser, "what may be wrong with the data")
-    add(
-        "--tolerate NAME=AMOUNT...",
-        "shares of labels (labels=0.05, or of a class: "
-        "labels:good=0.05), of categories (categories=0.02), numbers in standard deviations "
-        "(numbers=0.1), and columns by name, in their own units (age=2) or as a share (sex=0.01); "
-        f"alternatives, not a sum (default: {default})",
-        type=amount,
+    said = (
+        "shares of labels (labels=0.05, or of a class: labels:good=0.05), of categories "
+        "(categories=0.02), numbers in standard deviations (numbers=0.1), and columns by name, in "
+        f"their own units (age=2) or as a share (sex=0.01); alternatives, not a sum (default: "
+        f"{default})"
     )
+    add("--tolerate NAME=AMOUNT...", said, type=amount)
     # The parameters of Ball.tolerating.
     names = ("labels", "numbers", "categories", "columns")
     parser.get_default("flags").update(dict.fromkeys(names, "--tolerate"))
     add = group(parser, "advanced")
-    add(
-        "--epsilon RADIUS",
-        "radius of the ball; 2 beside --tolerate is twice what was declared",
-        type=float,
+    said = "radius of the ball; 2 beside --tolerate is twice what was declared"
+    add("--epsilon RADIUS", said, type=float)
+    said = (
+        "cost of a wrong label: a number, inf, or LABEL=COST for each label; epsilon/kappa is the "
+        "largest share of wrong labels"
     )
-    add(
-        "--kappa COST...",
-        "cost of a wrong label, a number, inf, or LABEL=COST for each label; "
-        "epsilon/kappa is the largest share of wrong labels",
-        type=_cost,
-    )
+    add("--kappa COST...", said, type=_cost)
     return add
-
-
-def stated_kappa(costs: list[Any] | None) -> Any:
-    """The costs of ``--kappa``: one number, or by label as text."""
-    if not costs or (len(costs) == 1 and isinstance(costs[0], float)):
-        return costs[0] if costs else None
-    if not all(isinstance(each, tuple) for each in costs):
-        raise ValueError("--kappa must be one number, or LABEL=COST for each label")
-    return dict(costs)
 
 
 # --- what options hold ----------------------------------------------------------------------
@@ -186,19 +159,4 @@ def _cost(text: str) -> Any:
     return amount(text) if "=" in text else float(text)
 
 
-def _character(text: str) -> str:
-    character = {"\\t": "\t", "tab": "\t"}.get(text, text)
-    if len(character) != 1:
-        raise ArgumentTypeError(f"must be one character, got {text!r}")
-    return character
-
-
-def _encoding(text: str) -> str:
-    try:
-        return codecs.lookup(text).name
-    except LookupError:
-        raise ArgumentTypeError(f"must be an encoding such as latin1, got {text!r}") from None
-
-
 _cost.__name__ = "cost"
-COST_SETTINGS = {"type": amount}

@@ -20,8 +20,8 @@ import pandas as pd
 
 from ..files.writing import safe_cell, write_text
 from . import options
-from .console import DONE, Console
-from .data import decision_threshold, read_asked, read_column
+from .console import Console, Exit
+from .data import read_asked
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -31,19 +31,15 @@ def add_options(parser: ArgumentParser) -> None:
     add(*options.DATA)
     add("-o --output FILE", "CSV file to write (default: standard output)")
     add("--id COLUMN", "column that identifies the rows, copied to the output")
-    add(
-        "--raw",
-        "write texts unchanged; by default, texts that a spreadsheet would run as "
-        "formulas (they begin with = + - @) get an apostrophe in front",
-    )
+    add("--raw", "put no apostrophe before texts that a spreadsheet would run as formulas")
     options.add_threshold(parser)
     options.add_file_options(parser)
 
 
 def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
-    asked = read_asked(arguments, console, arguments.data)
-    threshold = decision_threshold(asked, arguments)
+    asked = read_asked(arguments, console, arguments.data, with_labels=False)
+    threshold = asked.threshold(arguments.threshold)
     probabilities, classes = asked.model.predict_proba(asked.samples.X), asked.classes
     chosen = probabilities.argmax(axis=1)
     shown = [*range(len(classes))]
@@ -57,33 +53,27 @@ def run(arguments: Namespace, console: Console) -> int:
             f"{' (from drlogit threshold)' if threshold == asked.notes.get('threshold') else ''}"
         )
     predictions = asked.model.classes_[chosen].tolist()
-    header = ["prediction", *(f"probability_{classes[k]}" for k in shown)]
-    columns = [predictions, *probabilities[:, shown].T.tolist()]
-    ids = read_column(asked, arguments.id, "id")
+    cells = [["prediction", *predictions]]
+    cells += [[f"probability_{classes[k]}", *probabilities[:, k].tolist()] for k in shown]
+    record = {"classes": classes, "positive": asked.positive, "threshold": threshold}
+    record |= {"predictions": predictions, "probabilities": probabilities}
+    ids = asked.samples.column(arguments.id, "id")
     if ids is not None:
-        header, columns = [arguments.id, *header], [ids.tolist(), *columns]
+        record["ids"] = ids.tolist()
+        cells.insert(0, [arguments.id, *record["ids"]])
     if console.json:
-        record = {"classes": classes, "positive": asked.positive, "threshold": threshold}
-        record |= {"predictions": predictions, "probabilities": probabilities}
-        console.answer(record | ({} if ids is None else {"ids": ids.tolist()}), "")
-    if not arguments.raw:
-        safe = [[safe_cell(cell) for cell in cells] for cells in (header, *columns)]
-        changed = sum(
-            a != b
-            for old, new in zip([header, *columns], safe, strict=True)
-            for a, b in zip(old, new, strict=True)
+        console.answer(record, "")
+    safe = cells if arguments.raw else [[safe_cell(cell) for cell in each] for each in cells]
+    if safe != cells and not console.json:
+        console.note(
+            "warning: texts that begin like a formula have an apostrophe in front; --raw writes "
+            "them unchanged"
         )
-        header, *columns = safe
-        if changed and not console.json:
-            console.note(
-                f"warning: {changed} texts begin like a formula and have an apostrophe in front; "
-                "--raw writes them unchanged"
-            )
-    frame = pd.DataFrame(zip(*columns, strict=True), columns=header)
+    frame = pd.DataFrame({head: values for head, *values in safe})
     text = frame.to_csv(index=False, lineterminator="\n")
     if arguments.output is not None:
         write_text(arguments.output, text)
         console.note(f"{len(predictions)} predictions written to {arguments.output}")
     elif not console.json:
         print(text, end="")
-    return DONE
+    return Exit.DONE

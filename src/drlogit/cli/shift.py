@@ -5,7 +5,6 @@ is outside of the ball of the model, and whether the rows or the labels at equal
 Where the new rows have no labels, the loss is estimated.
 
     drlogit shift model.json old.csv new.csv
-    drlogit shift model.json old.csv new.csv --tolerate labels=0.05 age=2
     drlogit shift model.json old.csv new.csv --json
 """
 
@@ -15,7 +14,7 @@ from argparse import ArgumentParser, Namespace
 
 from ..robustness.shifts import shift
 from . import options
-from .console import DONE, Console
+from .console import Console, Exit
 from .data import read_asked
 
 
@@ -33,11 +32,11 @@ def run(arguments: Namespace, console: Console) -> int:
     asked = read_asked(arguments, console, arguments.data)
     new = read_asked(arguments, console, arguments.new)
     if new.samples.y is None:
-        console.note(f"{new.samples.source} has no labels, so the loss there is estimated")
+        console.note(f"{new.samples.file.name} has no labels, so the loss there is estimated")
     with console.progress("shift"):
         found = shift(
             asked.model, asked.samples.X, asked.samples.labels, new.samples.X, new.samples.y
         )
-    record = {"model": arguments.model, "reference": asked.samples.source}
-    console.answer(record | {"new": new.samples.source, **found.to_dict()}, lambda: str(found))
-    return DONE
+    record = {"model": arguments.model, "reference": asked.samples.file.name}
+    console.answer(record | {"new": new.samples.file.name, **found.to_dict()}, lambda: str(found))
+    return Exit.DONE

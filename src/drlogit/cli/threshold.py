@@ -19,8 +19,8 @@ from dataclasses import asdict
 from ..files.model_file import write_model
 from ..robustness.thresholds import choose_threshold
 from . import options
-from .console import DONE, Console
-from .data import costs_by_pair, read_asked, warn_of_fitted_rows
+from .console import Console, Exit
+from .data import read_asked
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -30,28 +30,24 @@ def add_options(parser: ArgumentParser) -> None:
     add(*options.DATA)
     add("-o --output MODEL", "model file to write, with the cut-off; may be MODEL itself")
     add = options.group(parser, "what to decide by (one of these)", one_of_them=True)
-    add(*options.COST, **options.COST_SETTINGS)
+    options.add_cost(add)
     add("--max-fpr SHARE", "largest false positive rate", type=float)
-    add(
-        "--min-precision SHARE",
-        "smallest share of positives among the rows decided positive",
-        type=float,
-    )
+    add("--min-precision SHARE", "smallest share of positives among decided ones", type=float)
     add = options.group(parser, "promise")
-    add("--confidence SHARE", "confidence for all cut-offs together", type=float, default=0.95)
+    said = "confidence for all cut-offs together (default: 0.95)"
+    add("--confidence SHARE", said, type=float, default=0.95)
     options.add_file_options(parser)
 
 
 def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
     asked = read_asked(arguments, console, arguments.data)
-    warn_of_fitted_rows(asked, console)
     with console.progress("threshold"):
         found = choose_threshold(
             asked.model,
             asked.samples.X,
             asked.samples.labels,
-            costs=costs_by_pair(arguments.cost, asked.classes),
+            costs=asked.costs(arguments.cost),
             max_fpr=arguments.max_fpr,
             min_precision=arguments.min_precision,
             confidence=arguments.confidence,
@@ -61,6 +57,6 @@ def run(arguments: Namespace, console: Console) -> int:
     if arguments.output is not None:
         write_model(asked.model, arguments.output, {**asked.notes, "threshold": threshold})
         console.note(f"{arguments.output} has the cut-off, and drlogit predict decides by it")
-    record = {"model": arguments.model, "data": asked.samples.source, **asdict(found)}
+    record = {"model": arguments.model, "data": asked.samples.file.name, **asdict(found)}
     console.answer(record | {"positive": asked.positive}, str(found))
-    return DONE
+    return Exit.DONE

@@ -15,7 +15,7 @@ from dataclasses import asdict
 
 from ..verification.verifying import verify
 from . import options
-from .console import DONE, NOT_PROVEN, Console
+from .console import Console, Exit
 from .data import read_asked
 
 
@@ -40,7 +40,7 @@ def run(arguments: Namespace, console: Console) -> int:
             arguments.proof,
             sample_weight=samples.sample_weight,
         )
-    record = {"model": arguments.model, "data": samples.source, "proof": arguments.proof}
+    record = {"model": arguments.model, "data": samples.file.name, "proof": arguments.proof}
     record |= {**asdict(verdict), "gap": verdict.gap}
     text = [
         f"{'proven' if verdict.ok else 'NOT PROVEN'}: {verdict.reason}",
@@ -49,4 +49,4 @@ def run(arguments: Namespace, console: Console) -> int:
         f"  gap, with a slack for rounding                {verdict.gap:.1e}",
     ]
     console.answer(record, "\n".join(text))
-    return DONE if verdict.ok else NOT_PROVEN
+    return Exit.DONE if verdict.ok else Exit.NOT_PROVEN

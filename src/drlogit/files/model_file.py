@@ -3,8 +3,7 @@
     drlogit.save_model(model, "model.json")
     model = drlogit.load_model("model.json")      # a fitted DRLogisticRegression
 
-A file has a schema and a version, the model (ε, κ, norm, costs), and the coefficients (one list per
-class if there are more than two) with their certificate: objective, dual bound, gap and status.
+``_TABLE`` has the keys of a file: what each is of a model, and how its value is read and checked.
 Numbers are read back exactly.  Files are written whole or not at all, and carry a digest of their
 contents, so that a damaged file is not read as another model.  A file with a forged digest is still
 refused if it has NaN, wrong lengths, or a certificate that contradicts itself.
@@ -15,8 +14,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import asdict, replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -27,16 +27,14 @@ from ..estimators.classifier import DRLogisticRegression
 from ..estimators.classifier_cv import DRLogisticRegressionCV
 from ..estimators.robust_classifier import set_result
 from ..estimators.tables.encoding import EncodedColumn, Encoding
-from ..estimators.tables.frames import MISSING_MARKS
 from ..problem.domains import check_domains
-from ..problem.features import Feature, Features, numbers
+from ..problem.features import Features, numbers
 from ..problem.label_costs import FlipCosts, flip_costs
-from ..problem.norms import get_norm
 from ..problem.parameters import check_cost_matrix, check_costs, check_epsilon
 from ..problem.result import Result, Status, Trace
 from ..problem.transport import ResultBall
 from ..rows.checks import TOO_LARGE
-from .kept_parameters import kept_parameters, pack_ball, read_ball, read_parameters
+from .packing import pack, pack_ball, unpack, unpack_ball
 from .writing import json_text, write_text
 
 SCHEMA, VERSION = "drlogit-model", 5
@@ -108,114 +106,234 @@ def load_model(path: str | os.PathLike[str]) -> DRLogisticRegression:
     return model
 
 
-# --- both -----------------------------------------------------------------------------------
+# --- the keys of a file ---------------------------------------------------------------------
 
-Fields = Mapping[str, Any]
+#: What was read before, by key.
+Found = Mapping[str, Any]
 
-#: The numbers of a fit, and what a :class:`Result` calls them.
-_NUMBERS_OF_FIT = {
-    "lambda": "lam",
-    "objective": "objective",
-    "dual_bound": "dual_objective",
-    "gap": "gap",
-    "setup_seconds": "setup_time",
-    "solve_seconds": "solve_time",
+
+def _numbers(value: Any, *shape: int | None) -> Any:
+    """Finite numbers of that shape, in which None is any size."""
+    found = np.array(value, dtype=float)
+    fits = found.ndim == len(shape) and all(
+        wanted in (None, size) for wanted, size in zip(shape, found.shape, strict=True)
+    )
+    if not fits or not (np.abs(found) < TOO_LARGE).all():
+        size = " times ".join("any" if each is None else str(each) for each in shape)
+        wanted = f"{size} numbers" if shape else "a number"
+        raise ValueError(f"must be {wanted} below {TOO_LARGE:g}")
+    return found if shape else float(found)
+
+
+def _classes(value: Any, _: Found) -> Any:
+    """Two or more distinct labels, all numbers, all text or all truth values."""
+    kept = np.array(value)
+    distinct = isinstance(value, list) and len(set(value)) == len(value) >= 2
+    # What is not the same again: NaN, 2^70, text with a NUL, numbers beside text.
+    if not distinct or kept.dtype.kind not in "biufU" or kept.tolist() != value:
+        raise ValueError("must be two or more distinct labels, all numbers or all text")
+    return kept
+
+
+def _coefficients(value: Any, found: Found) -> Any:
+    size = found["classes"].size
+    return _numbers(value, 1 if size == 2 else size, None)
+
+
+def _intercept(value: Any, found: Found) -> Any:
+    return _numbers(value, found["coefficients"].shape[0])
+
+
+def _columns(value: Any, found: Found) -> Encoding | None:
+    """The way from a raw table to features, if the model has one."""
+    if value is None:
+        return None
+    columns = []
+    for each in value:
+        levels = None if each["levels"] is None else tuple(each["levels"])
+        if not all(level is None or isinstance(level, str) for level in levels or ()):
+            raise ValueError("levels must be texts or null")
+        fill = None if each["fill"] is None else _numbers(each["fill"])
+        columns.append(EncodedColumn(each["name"], levels, fill, str(each["kind"])))
+    encoding, width = Encoding(tuple(columns)), found["coefficients"].shape[1]
+    if len(encoding.names) != width:
+        raise ValueError(f"must make {width} features, got {len(encoding.names)}")
+    return encoding
+
+
+def _n_columns(found: Found) -> int:
+    """The number of columns of the table, or of the matrix if there is none."""
+    encoding = found["columns"]
+    return int(found["coefficients"].shape[1] if encoding is None else len(encoding.columns))
+
+
+def _feature_names(value: Any, found: Found) -> Any:
+    if value is None:
+        return None
+    texts = isinstance(value, list) and all(isinstance(name, str) for name in value)
+    if not texts or len(value) != _n_columns(found):
+        raise ValueError(f"must be {_n_columns(found)} texts or null")
+    return np.array(value, dtype=object)
+
+
+def _columns_seen(value: Any, found: Found) -> Any:
+    """The range of each column in training, NaN for categories."""
+    seen = None if value is None else np.array(value, dtype=float)  # null is NaN
+    if seen is not None:
+        _numbers(np.nan_to_num(seen), 3, _n_columns(found))
+        if (seen[2] < 0.0).any() or (seen[2] > 1.0).any():
+            raise ValueError("must have shares of missing values, from 0 to 1, in its third row")
+    return seen
+
+
+def _features(value: Any, found: Found) -> Features:
+    """The columns of the table as the ball sees them."""
+    shares, count = value["class_shares"], _n_columns(found)
+    rows = _numbers(value["n_rows"]), None if shares is None else dict(shares)
+    deviations, encoding = _numbers(value["deviations"], count), found["columns"]
+    if not (deviations > 1.0 / TOO_LARGE).all():
+        raise ValueError(f"must have deviations above {1.0 / TOO_LARGE:g}")
+    if encoding is None:
+        names = found["feature_names"]
+        return numbers(range(count) if names is None else names.tolist(), deviations, *rows)
+    return encoding.features(encoding.by_feature(deviations), *rows)  # type: ignore[no-any-return]
+
+
+def _ball(value: Any, found: Found) -> Any:
+    ball = unpack_ball(value).seen_with(found["features"])
+    check_epsilon(ball.epsilon)
+    if not isinstance(ball.kappa, str):
+        flip_costs(ball.kappa, found["classes"])
+    elif ball.kappa != "by row":
+        raise ValueError(f"kappa must be a number, got {ball.kappa!r:.40}")
+    costs = ball.feature_costs
+    if isinstance(costs, dict) and list(costs) == list(found["features"].names):
+        costs = np.array([*costs.values()], dtype=float)
+    if not isinstance(costs, np.ndarray):
+        raise ValueError("feature_costs must be a cost for each column")
+    if costs.ndim == 1 and not (costs > 1.0 / TOO_LARGE).all():
+        raise ValueError(f"feature_costs must be above {1.0 / TOO_LARGE:g}")
+    _numbers(ball.epsilon)
+    ball.on(found["features"])
+    return ball
+
+
+def _one(value: Any, _: Found) -> float:
+    return float(_numbers(value))
+
+
+def _parameters(value: Any, _: Found) -> dict[str, Any]:
+    known = DRLogisticRegression().get_params()
+    stated = {name: unpack(each) for name, each in value.items()}
+    unknown = stated.keys() - known.keys()
+    if unknown:
+        raise ValueError(f"{min(unknown)!r:.40} is not a parameter")
+    return stated
+
+
+def _kept_parameters(model: Any) -> dict[str, Any]:
+    """The parameters that a refit needs; those of a search are what it chose."""
+    given = model.get_params(deep=False)
+    if isinstance(model, DRLogisticRegressionCV):
+        ball = model.ball_
+        given |= {"epsilon": ball.epsilon, "kappa": None if ball.kappa == "by row" else ball.kappa}
+    known = DRLogisticRegression().get_params().keys() - {"n_jobs", "verbose"}
+    return {name: pack(given[name], name) for name in sorted(known & given.keys())}
+
+
+def _stated_features(model: Any) -> dict[str, Any]:
+    features = model.ball_.features
+    shares = features.class_shares
+    return {
+        "deviations": features.deviations,
+        "n_rows": features.n_rows,
+        "class_shares": None if shares is None else [[*pair] for pair in shares.items()],
+    }
+
+
+def _names(model: Any) -> list[str] | None:
+    names = getattr(model, "feature_names_in_", None)
+    return None if names is None else [str(name) for name in names]
+
+
+def _encoded(model: Any) -> list[dict[str, Any]] | None:
+    encoding = model.encoding_
+    return None if encoding is None else [asdict(column) for column in encoding.columns]
+
+
+#: What a file has of a model, and how that is read, in this order: a value may rest on those
+#: before.
+_TABLE: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Found], Any]]] = {
+    "classes": (lambda model: model.classes_.tolist(), _classes),
+    "coefficients": (attrgetter("coef_"), _coefficients),
+    "intercept": (attrgetter("intercept_"), _intercept),
+    "columns": (_encoded, _columns),
+    "feature_names": (_names, _feature_names),
+    "columns_seen": (attrgetter("columns_seen_"), _columns_seen),
+    "features": (_stated_features, _features),
+    "ball": (lambda model: pack_ball(model.ball_), _ball),
+    "parameters": (_kept_parameters, _parameters),
+    "status": (attrgetter("result_.status.name"), lambda value, _: Status[value]),
+    "solver": (attrgetter("result_.solver"), lambda value, _: str(value)),
+    "n_iter": (attrgetter("n_iter_"), lambda value, _: int(value)),
+    "seconds": (attrgetter("result_.solve_time"), _one),
+    "lambda": (attrgetter("lambda_"), _one),
+    "objective": (attrgetter("worst_case_loss_"), _one),
+    "dual_bound": (attrgetter("result_.dual_objective"), _one),
+    "gap": (attrgetter("dual_gap_"), _one),
 }
 
 
-def _checked_classes(classes: list[Any]) -> list[Any]:
-    """Two or more distinct labels, all numbers, all text or all truth values."""
-    kept = np.array(classes)
-    distinct = len(set(classes)) == max(len(classes), 2)
-    # What is not the same again: NaN, 2^70, text with a NUL, numbers beside text.
-    if not distinct or kept.dtype.kind not in "biufU" or kept.tolist() != classes:
-        raise ValueError(
-            "'classes' must be two or more distinct labels, all numbers or all text, got "
-            f"{classes!r:.60}"
-        )
-    return classes
-
-
-def _digest(document: Fields) -> str:
+def _digest(document: Mapping[str, Any]) -> str:
     """Of what a file says, however it is spelt: spaces, 0.5 or 5e-1, the order of the names."""
     contents = {name: document[name] for name in sorted(document) if name != "digest"}
     return hashlib.sha256(json_text(contents, indent=None).encode()).hexdigest()
 
 
-# --- writing --------------------------------------------------------------------------------
+# --- writing and reading --------------------------------------------------------------------
 
 
-def write_model(model: Any, path: str | os.PathLike[str], origin: Fields) -> None:
-    """Do what :func:`save_model` does, with how the data were read beside the model."""
-    while hasattr(model, "best_estimator_"):
-        model = model.best_estimator_
-    document = {**_document(model), "origin": dict(origin)}
-    head = {name: document.pop(name) for name in ("schema", "version")}
-    digest = _digest({**head, **document})
-    write_text(path, json_text({**head, "digest": digest, **document}) + "\n")
-
-
-def _document(model: Any) -> dict[str, Any]:
+def write_model(model: Any, path: str | os.PathLike[str], notes: Mapping[str, Any]) -> None:
+    """Do what :func:`save_model` does, with notes of the command line beside the model."""
     from .. import __version__
 
+    while hasattr(model, "best_estimator_"):
+        model = model.best_estimator_
     if not isinstance(model, DRLogisticRegression | DRLogisticRegressionCV):
         raise ValueError(
             "model must be a fitted DRLogisticRegression or DRLogisticRegressionCV, got "
-            f"{type(model).__name__}; in place of a pipeline with StandardScaler, fit with "
-            "feature_costs='std', which gives the same model on the original features"
+            f"{type(model).__name__}; in place of a pipeline with StandardScaler, fit to the table "
+            "itself: distances are in standard deviations by default"
         )
     check_is_fitted(model, "coef_")
-    classes = _checked_classes(np.asarray(model.classes_).tolist())
-    result = model.result_
-    n_features, encoding = int(model.coef_.shape[1]), model.encoding_
-    names = getattr(model, "feature_names_in_", None) if encoding is None else encoding.names
-    return {
-        "schema": SCHEMA,
-        "version": VERSION,
-        "drlogit_version": __version__,
-        "n_features": n_features,
-        "feature_names": None if names is None else [str(name) for name in names],
-        "ball": pack_ball(model.ball_),
-        "features": _packed_features(model.ball_.features),
-        "columns": None if encoding is None else [asdict(column) for column in encoding.columns],
-        "columns_seen": model.columns_seen_,
-        "missing_marks": None if encoding is None else MISSING_MARKS,
-        "classes": classes,
-        "fit_intercept": bool(model.fit_intercept),
-        "tol": float(model.tol),
-        "parameters": kept_parameters(model),
-        "fits": [
-            {
-                "class": classes[1] if len(classes) == 2 else None,
-                "status": result.status.name,
-                "solver": result.solver,
-                "n_iter": int(result.n_iter),
-                "intercept": result.intercept,
-                **{key: float(getattr(result, name)) for key, name in _NUMBERS_OF_FIT.items()},
-                "coefficients": result.coef,
-                **({"as_numbers": True} if result.info.get("as_numbers") else {}),
-            }
-        ],
-    }  # fmt: skip
-
-
-# --- reading --------------------------------------------------------------------------------
+    contents = {"drlogit_version": __version__}
+    contents |= {key: get(model) for key, (get, _) in _TABLE.items()}
+    _classes(contents["classes"], {})
+    head = {"schema": SCHEMA, "version": VERSION}
+    document = {**head, **contents, "notes": dict(notes)}
+    write_text(path, json_text({**head, "digest": _digest(document), **document}) + "\n")
 
 
 def read_model(path: str | os.PathLike[str]) -> tuple[DRLogisticRegression, dict[str, Any]]:
-    """Do what :func:`load_model` does, and tell how the data were read."""
-    path = Path(path)
+    """Do what :func:`load_model` does, and return the notes of the command line."""
+    contents, path = Path(path).read_bytes(), Path(path)
+    if contents.startswith(b"\x80"):
+        raise ValueError(
+            f"{path} is a pickle, which can run code when it is read: write the model with "
+            "drlogit.save_model instead"
+        )
     try:
-        document = json.loads(path.read_text("utf-8-sig"))
+        document = json.loads(contents.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise ValueError(
             f"{path} is not a model file written by drlogit fit -o or save_model, or is "
             f"incomplete: {error}"
         ) from None
-    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        found = document.get("schema") if isinstance(document, dict) else document
+    schema = document.get("schema") if isinstance(document, dict) else document
+    if schema != SCHEMA:
         raise ValueError(
-            f"{path} is JSON but not a model file: its schema is {found!r:.60}, expected {SCHEMA!r}"
+            f"{path} is JSON but not a model file: its schema is {schema!r:.60}, expected "
+            f"{SCHEMA!r}"
         )
     version = document.get("version")
     if isinstance(version, bool) or version != VERSION:
@@ -223,173 +341,78 @@ def read_model(path: str | os.PathLike[str]) -> tuple[DRLogisticRegression, dict
             f"{path} has version {version!r:.20} of the model format, expected version {VERSION}: "
             "fit the model again"
         )
-    if document.pop("digest", None) != _digest(document):
+    if document.get("digest") != _digest(document):
         raise ValueError(
             f"{path} is not a valid model file: its 'digest' does not match its contents, so it "
             "was changed after it was written; to change a model, load it and save it again"
         )
+    found: dict[str, Any] = {}
+    key = "notes"
     try:
-        return _parse(document), dict(document["origin"])
-    except (ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
-        missing = " is missing" if isinstance(error, KeyError) else ""
-        raise ValueError(f"{path} is not a valid model file: {error}{missing}") from None
+        notes = dict(document[key])
+        for key, (_, parse) in _TABLE.items():
+            found[key] = parse(document[key], found)
+        key = "gap"
+        return _model(found), notes
+    except KeyError as error:
+        raise ValueError(f"{path} is not a valid model file: {key!r} has no {error}") from None
+    except (ValueError, TypeError, IndexError, AttributeError, OverflowError) as error:
+        said = " ".join(str(error).split())
+        raise ValueError(f"{path} is not a valid model file: {key!r} {said:.160}") from None
 
 
-def _numbers(fields: Fields, key: str, *shape: int, finite: bool = True) -> Any:
-    """Numbers of that shape, "inf" and "-inf" among them if they need not be ``finite``."""
-    found = np.array(fields[key], dtype=float)
-    if key in ("coefficients", "intercept") and (np.abs(found) >= TOO_LARGE).any():
-        raise ValueError(f"{key!r} must be below {TOO_LARGE:g}, got {fields[key]!r:.40}")
-    if found.shape != shape or np.isnan(found).any() or (finite and np.isinf(found).any()):
-        size = f"{' times '.join(map(str, shape))} numbers" if shape else "a number"
-        raise ValueError(f"{key!r} must be {size}, got {fields[key]!r:.40}")
-    return found if shape else float(found)
-
-
-def _parse(top: Fields) -> DRLogisticRegression:
-    """The fitted estimator that a file describes; inconsistent values are an error."""
-    (fit,) = top["fits"]
-    n, names, width = top["n_features"], top["feature_names"], np.shape(fit["coefficients"])[-1:]
-    if type(n) is not int or (n,) != width:
-        raise ValueError(f"'n_features' must be the number of coefficients, {width}, got {n!r:.40}")
-    encoding = _parse_encoding(top, n)
-    classes = _checked_classes(top["classes"])
-    K = () if len(classes) == 2 else (len(classes),)
-    features = _parse_features(top["features"], n)
-    ball = read_ball(top["ball"]).seen_with(features)
-    columns = ball.on(features)
-    check_epsilon(ball.epsilon)
-    model = DRLogisticRegression(fit_intercept=bool(top["fit_intercept"]), tol=_numbers(top, "tol"))
-    model.classes_, model.n_features_in_ = np.array(classes), n
-    if encoding is not None:
-        table = [column.name for column in encoding.columns]
-        names = table if all(isinstance(name, str) for name in table) else None
-        model.n_features_in_ = len(table)
-    if names is not None:
-        model.feature_names_in_ = np.array(names, dtype=object)
-        texts = all(isinstance(name, str) for name in names)
-        if model.feature_names_in_.shape != (model.n_features_in_,) or not texts:
-            raise ValueError(f"'feature_names' must be {n} texts, got {names!r:.60}")
-    model.encoding_ = encoding
-    if top["columns_seen"] is not None:
-        model.columns_seen_ = np.array(top["columns_seen"], dtype=float)  # null is NaN
-        if model.columns_seen_.shape != (3, model.n_features_in_):
-            raise ValueError(f"'columns_seen' must be three rows of {model.n_features_in_} numbers")
-    bounded = np.isfinite([columns.lower, columns.upper]).any()
-    bounds = (columns.lower, columns.upper) if bounded else None
-    domains = check_domains(columns.groups or None, bounds, n)
-    kappa = ball.kappa if isinstance(ball.kappa, str) else flip_costs(ball.kappa, model.classes_)
-    labels = FlipCosts.from_stated(kappa, model.classes_)
-    costs = check_cost_matrix(columns.costs, n, columns.norm, domains=False)
-    costs = check_costs(columns.costs, n) if costs is None else costs
-    plain = ResultBall(
-        float(ball.epsilon or 0.0),
-        labels,
-        get_norm(ball.norm).name,
-        costs,
-        model.fit_intercept,
-        *domains[:3],
-        domains.with_none,
+def _model(found: Found) -> DRLogisticRegression:
+    """The fitted estimator; a certificate that contradicts itself is an error."""
+    model = DRLogisticRegression(**found["parameters"])
+    model.classes_, model.n_features_in_ = found["classes"], _n_columns(found)
+    if found["feature_names"] is not None:
+        model.feature_names_in_ = found["feature_names"]
+    model.encoding_, model.columns_seen_ = found["columns"], found["columns_seen"]
+    claimed = max(found["objective"] - found["dual_bound"], 0.0)
+    if abs(found["gap"] - claimed) > _ROUNDING * max(1.0, abs(found["objective"])):
+        raise ValueError(f"must be 'objective' minus 'dual_bound', {claimed:.3g}")
+    tol = _numbers(model.tol)
+    if found["status"] is Status.OPTIMAL and found["gap"] > tol:
+        raise ValueError(f"must be at most 'tol', {tol:g}, where 'status' is OPTIMAL")
+    two = found["classes"].size == 2
+    result = Result(
+        coef=found["coefficients"][0] if two else found["coefficients"],
+        intercept=float(found["intercept"][0]) if two else found["intercept"],
+        lam=found["lambda"],
+        objective=found["objective"],
+        dual_objective=found["dual_bound"],
+        gap=found["gap"],
+        dual=None,
+        status=found["status"],
+        n_iter=found["n_iter"],
+        solver=found["solver"],
+        setup_time=0.0,
+        solve_time=found["seconds"],
+        trace=Trace(),
+        info={},
+        column_ball=_ball_of_columns(found, fit_intercept=bool(model.fit_intercept)),
+        ball=found["ball"],
     )
-    set_result(model, replace(_parse_fit(fit, plain, K, n, model.tol), ball=ball))
-    model.set_params(**read_parameters(top["parameters"]))
+    set_result(model, result)
     return model
 
 
-def _packed_features(features: Features | None) -> dict[str, Any]:
-    """The columns of the table as the ball sees them."""
-    assert features is not None  # of a fit
-    shares = features.class_shares
-    found: dict[str, Any] = {
-        "n_rows": features.n_rows,
-        "class_shares": None if shares is None else [[*pair] for pair in shares.items()],
-        "names": list(features.names) if features.are_named else None,
-    }
-    if features.are_columns:
-        return {**found, "deviations": features.deviations}
-    keys = ("levels", "deviation", "with_none", "otherwise")
-    return found | {
-        "each": [
-            {"columns": each.columns, **{key: getattr(each, key) for key in keys}}
-            for each in features.each
-        ]
-    }
-
-
-def _parse_features(stated: Fields, n: int) -> Features:
-    """The inverse of :func:`_packed_features`."""
-    shares, names = stated["class_shares"], stated["names"]
-    rows = _numbers(stated, "n_rows"), None if shares is None else dict(shares)
-    if "each" not in stated:
-        deviations = _numbers(stated, "deviations", n)
-        if names is not None and len(names) != n:
-            raise ValueError(f"'names' must be {n} names, got {names!r:.60}")
-        return numbers(range(n) if names is None else names, deviations, *rows)
-    each = []
-    for name, fields in zip(names, stated["each"], strict=True):
-        columns = np.array(fields["columns"], dtype=np.intp)
-        levels = None if fields["levels"] is None else tuple(map(str, fields["levels"]))
-        if levels is not None and len(levels) != columns.size:
-            raise ValueError(f"'levels' must be {columns.size} texts, got {levels!r:.60}")
-        each.append(
-            Feature(
-                name,
-                columns,
-                levels,
-                deviation=_numbers(fields, "deviation"),
-                with_none=bool(fields["with_none"]),
-                otherwise=str(fields["otherwise"]),
-            )
-        )
-    places = np.concatenate([feature.columns for feature in each])
-    if not np.array_equal(np.sort(places), np.arange(n)):
-        raise ValueError(f"'features' must have each of {n} columns once")
-    return Features(tuple(each), n, *rows)
-
-
-def _parse_fit(
-    fit: Fields, ball: ResultBall, K: tuple[int, ...], n_features: int, tol: float
-) -> Result:
-    """How a fit ended; what its certificate says of itself must agree, up to rounding."""
-    numbers: dict[str, Any] = {name: _numbers(fit, key) for key, name in _NUMBERS_OF_FIT.items()}
-    result = Result(
-        coef=_numbers(fit, "coefficients", *K, n_features),
-        intercept=_numbers(fit, "intercept", *K),
-        dual=None,
-        info={"as_numbers": True} if fit.get("as_numbers") else {},
-        status=Status[fit["status"]],
-        n_iter=int(fit["n_iter"]),
-        solver=str(fit["solver"]),
-        trace=Trace(),
-        column_ball=ball,
-        **numbers,
+def _ball_of_columns(found: Found, *, fit_intercept: bool) -> ResultBall:
+    """The ball for the columns of the matrix."""
+    ball, n = found["ball"], found["coefficients"].shape[1]
+    columns, kappa = ball.on(found["features"]), ball.kappa
+    if not isinstance(kappa, str):
+        kappa = flip_costs(kappa, found["classes"])
+    ends = columns.lower, columns.upper
+    bounds = ends if np.isfinite(ends).any() else None
+    domains = check_domains(columns.groups or None, bounds, n)
+    costs = check_cost_matrix(columns.costs, n, columns.norm, domains=False)
+    return ResultBall(
+        columns.epsilon,
+        FlipCosts.from_stated(kappa, found["classes"]),
+        columns.norm,
+        check_costs(columns.costs, n) if costs is None else costs,
+        fit_intercept,
+        *domains[:3],
+        domains.with_none,
     )
-    claimed = max(result.objective - result.dual_objective, 0.0)
-    if abs(result.gap - claimed) > _ROUNDING * max(1.0, abs(result.objective)):
-        raise ValueError(
-            f"'gap' must be 'objective' minus 'dual_bound', {claimed:.3g}, got {result.gap}"
-        )
-    if result.converged and result.gap > tol:
-        raise ValueError(
-            f"'status' cannot be OPTIMAL with a gap of {result.gap:.3g} and 'tol' {tol:g}"
-        )
-    return result
-
-
-def _parse_encoding(top: Fields, n_features: int) -> Encoding | None:
-    """The way from a raw table to features, if the model has one."""
-    if top["columns"] is None:
-        return None
-    columns = []
-    for each in top["columns"]:
-        levels = None if each["levels"] is None else tuple(each["levels"])
-        if not all(level is None or isinstance(level, str) for level in levels or ()):
-            raise ValueError(f"'levels' must be texts or null, got {each['levels']!r:.60}")
-        fill = None if each["fill"] is None else _numbers(each, "fill")
-        columns.append(EncodedColumn(each["name"], levels, fill, each["kind"]))
-    encoding = Encoding(tuple(columns))
-    if top["missing_marks"] != list(MISSING_MARKS):
-        raise ValueError("'missing_marks' must be those of this version of drlogit")
-    if len(encoding.names) != n_features:
-        raise ValueError(f"'columns' must make {n_features} features, got {len(encoding.names)}")
-    return encoding

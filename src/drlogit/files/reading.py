@@ -27,13 +27,7 @@ from ..rows.checks import ParameterError
 
 FORMATS = ("csv", "parquet", "svmlight")
 
-_SUFFIXES = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".libsvm": "svmlight",
-    ".svm": "svmlight",
-    ".svmlight": "svmlight",
-}
+_SUFFIXES = {"parquet": (".parquet", ".pq"), "svmlight": (".svm", ".svmlight", ".libsvm")}
 
 _OPENERS: dict[str, Callable[..., Any]] = {".bz2": bz2.open, ".gz": gzip.open, ".xz": lzma.open}
 
@@ -44,15 +38,7 @@ _WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 _MISSING = ["?"]
 
 #: What libraries raise for files that are damaged or something else.
-_ERRORS = (
-    ValueError,
-    TypeError,
-    EOFError,
-    OSError,
-    zlib.error,
-    lzma.LZMAError,
-    csv.Error,
-)
+_ERRORS = (ValueError, TypeError, EOFError, OSError, zlib.error, lzma.LZMAError, csv.Error)
 
 
 class DataFileError(ValueError):
@@ -77,9 +63,9 @@ class DataFile:
     @property
     def kind(self) -> str:
         """The format: as stated, or else that of the suffix, or else CSV."""
-        suffixes = [each.lower() for each in Path(self.path).suffixes]
-        named = [_SUFFIXES[each] for each in suffixes if each in _SUFFIXES]
-        return self.format or (named[-1] if named else "csv")
+        suffixes = {each.lower() for each in Path(self.path).suffixes}
+        named = [kind for kind, known in _SUFFIXES.items() if suffixes & {*known}]
+        return self.format or (named[0] if named else "csv")
 
     def read_table(self, texts: Collection[str] = (), exact: Collection[str] = ()) -> Any:
         """A data frame of all columns of a CSV or Parquet file.
@@ -87,10 +73,12 @@ class DataFile:
         The columns ``texts`` are read as text from CSV files (``007`` stays ``007``), and so are
         the columns ``exact``, in which no text means "missing".
         """
+        parquet = self.kind == "parquet"
         with self._errors():
-            if self.kind == "parquet":
-                return self._read_parquet()
-            return self._read_csv(texts, exact)
+            frame = self._read_parquet() if parquet else self._read_csv(texts, exact)
+            if not len(frame):
+                raise DataFileError(f"{self.name} has no rows")
+            return frame
 
     def read_svmlight(self, n_features: int | None = None) -> tuple[Any, FloatArray]:
         """The matrix and the labels of an svmlight file."""
@@ -108,10 +96,9 @@ class DataFile:
         near = near_names(name, names)
         shown = ", ".join(f"{each!r:.30}" for each in names[:8])
         more = f" and {len(names) - 8} more" if len(names) > 8 else ""
-        hint = f"did you mean {near[0]!r:.60}? " if near else ""
+        hint = f": did you mean {near[0]!r:.60}?" if near else ""
         raise ParameterError(
-            parameter,
-            f"must name a column of {self.name}, got {name!r:.60}: {hint}It has {shown}{more}",
+            parameter, f"names the column {name!r:.60}, but {self.name} has {shown}{more}{hint}"
         )
 
     def _contents(self) -> bytes:
@@ -132,6 +119,8 @@ class DataFile:
     def _read_csv(self, texts: Collection[str], exact: Collection[str]) -> Any:
         import pandas as pd
 
+        if len(self.delimiter) != 1:
+            raise ParameterError("delimiter", f"must be one character, got {self.delimiter!r}")
         contents = self._contents()
         form = {"sep": self.delimiter, "encoding": self.encoding, "skipinitialspace": True}
         as_it_stands = {**form, "dtype": str, "keep_default_na": False}
@@ -156,8 +145,6 @@ class DataFile:
             )
         for name in set(exact) & set(names):
             frame[name] = pd.read_csv(io.BytesIO(contents), **{**form, **as_it_stands})[name]
-        if not len(frame):
-            raise DataFileError(f"{self.name} has no rows below its first line")
         if frame[names[-1]].isna().any():  # pandas fills up rows that are cut short
             rows = csv.reader(io.StringIO(contents.decode(self.encoding)), delimiter=self.delimiter)
             for row in rows:
@@ -169,24 +156,17 @@ class DataFile:
         return frame
 
     def _read_parquet(self) -> Any:
-        try:
-            import pyarrow.parquet as pq
-        except ImportError as error:
-            raise ImportError(
-                f"reading {self.name} needs pyarrow, which is not installed: "
-                'pip install "drlogit[parquet]", or save the data as CSV'
-            ) from error
-        frame = pq.read_table(io.BytesIO(self._contents())).to_pandas(ignore_metadata=True)
-        if not len(frame):
-            raise DataFileError(f"{self.name} has no rows")
-        return frame[[name for name in frame if not name.startswith("__index_level_")]]
+        import pandas as pd
+
+        frame = pd.read_parquet(io.BytesIO(self._contents()))
+        return frame if frame.index.name is None else frame.reset_index()
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
         """Whatever is wrong with the file as a ``ValueError`` of one line that names it."""
         try:
             yield
-        except UnicodeDecodeError:
+        except (UnicodeDecodeError, LookupError):
             raise ParameterError(
                 "encoding",
                 f"must be that of {self.name}, which is not {self.encoding} text: try latin1 or "
@@ -199,7 +179,10 @@ class DataFile:
                 "than its first line has names",
             ) from None
         except _ERRORS as error:
-            if isinstance(error, DataFileError) or getattr(error, "errno", None) is not None:
+            if (
+                isinstance(error, DataFileError | ParameterError)
+                or getattr(error, "errno", None) is not None
+            ):
                 raise
             found = " ".join(str(error).split())
             raise DataFileError(
