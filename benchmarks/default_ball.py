@@ -106,7 +106,7 @@ def texts(packages: list[str]) -> tuple[Any, Any]:
                 if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module):
                     found.add((ast.get_docstring(node) or "", package))
     long, y = zip(*sorted(each for each in found if len(each[0]) >= 200), strict=True)
-    words = TfidfVectorizer(stop_words=[name.lower() for name in packages], min_df=3)
+    words = TfidfVectorizer(max_features=5000, stop_words=[p.lower() for p in packages])
     return words.fit_transform(long), np.array(y)
 
 
