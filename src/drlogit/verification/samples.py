@@ -45,6 +45,7 @@ class SamplesInBall:
         ends = np.full((2, costs.size), [[-np.inf], [np.inf]])
         if ball.lower is not None:
             ends = np.array([ball.lower, ball.upper])
+        costs[ends[0] == ends[1]] = np.inf
         with_none = () if ball.with_none is None else ball.with_none
         stated = list(zip(ball.groups, with_none, strict=True))
         for group, none in stated:
@@ -54,9 +55,8 @@ class SamplesInBall:
             for group, _ in stated:
                 costs[group] *= 0.5
             ends[:], stated = [[-np.inf], [np.inf]], []
-        costs[ends[0] == ends[1]] = np.inf
         self.costs, movable = costs, np.isfinite(costs) & (ball.epsilon > 0.0)
-        self._dense = ball.lower is not None or costs.size <= _DENSE
+        self._dense = ball.lower is not None or bool(stated) or costs.size <= _DENSE
         changing = [(group, none) for group, none in stated if movable[group[0]]]
         self.groups = [group for group, _ in changing]
         self.with_none = [none for _, none in changing]
