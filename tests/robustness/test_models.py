@@ -166,6 +166,29 @@ def test_deviations_of_a_pipeline_are_those_of_its_fit():
     assert "Deviations" not in str(given)
 
 
+def test_a_cost_matrix_is_in_the_columns_of_x():
+    factor = RNG.standard_normal((4, 4))
+    matrix = factor @ factor.T + np.eye(4)
+    ball = Ball(0.2, 1.0, feature_costs=matrix)
+    order = ColumnTransformer([("a", StandardScaler(), [2, 0]), ("b", MinMaxScaler(), [3, 1])])
+    model = make_pipeline(order, LogisticRegression()).fit(X0, Y0)
+    origin = model.decision_function(np.zeros((1, 4)))[0]
+    plain = np.array([model.decision_function(row[None])[0] - origin for row in np.eye(4)]), origin
+    found, expected = (worst_case(each, X0, Y0, ball=ball) for each in (model, plain))
+    assert found.value == pytest.approx(expected.value, abs=1e-9)
+    moves = [each.distribution().points(X0) for each in (found, expected)]
+    np.testing.assert_allclose(*moves, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:Skipping features without any observed values")
+def test_columns_without_a_value_are_passed_over():
+    holes = np.column_stack([X0, np.full(60, np.nan)])
+    model = make_pipeline(SimpleImputer(), LogisticRegression()).fit(holes, Y0)
+    found = worst_case(model, holes, Y0, ball=BALL)
+    alone = worst_case(LogisticRegression().fit(X0, Y0), X0, Y0, ball=BALL)
+    assert found.value == pytest.approx(alone.value)
+
+
 def test_columns_by_name():
     frame = pd.DataFrame(X0, columns=list("abcd"))
     columns = ColumnTransformer(

@@ -258,12 +258,13 @@ def test_nominal_values_are_those_of_scikit_learn():
         ({"by": [1, 2]}, "by must have one value per row"),
         ({"by": "sex"}, "by names the column 'sex'"),
         ({"sample_weight": [1.0]}, "sample_weight must have shape"),
+        ({"y": [0, 1]}, "y must have one label per row of X: 60, got 2"),
     ],
 )
 def test_bad_input(change, message):
-    options = {"metric": "log_loss", "ball": BALL} | change
+    options = {"y": Y, "metric": "log_loss", "ball": BALL} | change
     with pytest.raises(ValueError, match=message):
-        worst_case(MODEL, X, Y, **options)
+        worst_case(MODEL, X.tolist(), **options)
 
 
 def test_several_classes_have_two_metrics():

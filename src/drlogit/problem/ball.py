@@ -367,6 +367,8 @@ class Ball:
         costs = plain.feature_costs
         if np.ndim(costs) < 2:
             costs = _costs_of_columns(costs, features)
+        elif not features.are_columns:
+            costs = _matrix_of_columns(costs, features)
         assert plain.epsilon is not None
         return ColumnBall(plain.epsilon, plain.kappa, plain.norm, costs, groups, lower, upper)
 
@@ -436,6 +438,18 @@ def _costs_of_columns(stated: Any, features: Features) -> FloatArray:
     for feature, cost in zip(features.each, costs, strict=True):
         columns[feature.columns] = cost / (1.0 if feature.is_category else abs(feature.scale))
     return columns
+
+
+def _matrix_of_columns(stated: FloatArray, features: Features) -> FloatArray:
+    """A cost matrix of numbers, in their own units, as one of the columns of the matrix."""
+    places = np.array([feature.columns[0] for feature in features.each if feature.columns.size])
+    if features.categories.any() or not len(stated) == places.size == features.n_columns:
+        raise ValueError(
+            "a matrix of feature_costs needs a table of numbers, all of which the model uses"
+        )
+    order = np.argsort(places)
+    scales = np.array([feature.scale for feature in features.each])[order]
+    return np.asarray(stated[np.ix_(order, order)] / np.outer(scales, scales))
 
 
 def _stated_bounds(bounds: Any, features: Features) -> list[tuple[Feature, tuple[float, float]]]:

@@ -99,8 +99,10 @@ class Features:
         """Whether these are the features of the same fit, or of a copy of it."""
         if other is None or self.names != other.names or self.n_rows != other.n_rows:
             return False
-        return all(
-            mine.deviation == own.deviation and np.array_equal(mine.columns, own.columns)
+        if not np.array_equal(self.deviations, other.deviations):
+            return False
+        return (self.are_columns and other.are_columns) or all(
+            np.array_equal(mine.columns, own.columns)
             for mine, own in zip(self.each, other.each, strict=True)
         )
 

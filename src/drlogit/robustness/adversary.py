@@ -24,7 +24,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
 from ..problem.ball import Ball, ColumnBall
@@ -98,6 +98,8 @@ class Adversary:
         Without a ball it is that of the fit.
         """
         found = measured(model)
+        X = np.asarray(X) if isinstance(X, list | tuple) else X
+        y = check_label_column(y, np.shape(X)[0])
         given = None if sample_weight is None else as_numbers(sample_weight, "sample_weight")
         weights = check_weights(sample_weight, np.shape(X)[0])
         if ball is None and found.ball is None:
@@ -112,7 +114,7 @@ class Adversary:
         ball = found.ball if ball is None else ball
         assert ball is not None
         log_odds = found.check_scores(X, table)
-        codes, classes = _codes(found, y, table.matrix.shape[0])
+        codes, classes = _codes(found, y)
         return cls(
             found,
             table,
@@ -451,11 +453,10 @@ def lengths(gaps: FloatArray, rate: Any) -> FloatArray:
         return np.where(rate > 0.0, gaps / rate, np.inf)
 
 
-def _codes(model: MeasuredModel, y: Any, n_samples: int) -> tuple[IndexArray, tuple[Any, ...]]:
+def _codes(model: MeasuredModel, labels: NDArray[Any]) -> tuple[IndexArray, tuple[Any, ...]]:
     """Labels as positions among the classes of the model, or else of the data."""
-    labels = check_label_column(y, n_samples)
     if model.classes is None and not model.several:
-        check_labels(y, n_samples)  # two kinds, or it says so
+        check_labels(labels, labels.size)  # two kinds, or it says so
     known = np.unique(labels) if model.classes is None else np.asarray(model.classes)
     matches = np.column_stack([np.asarray(labels == label, dtype=bool) for label in known])
     unknown = ~matches.any(axis=1)

@@ -167,7 +167,13 @@ def _scaled(columns: list[Column], scale: Any, shift: Any) -> list[Column]:
 
 
 def _imputer(imputer: Any, words: str, columns: list[Column]) -> list[Column] | None:
-    """The identity on rows without missing values, then an indicator for each column with some."""
+    """The identity on rows without missing values, then an indicator for each column with some.
+
+    Columns without any value are dropped.
+    """
+    if hasattr(imputer, "statistics_") and not imputer.keep_empty_features:
+        known = [value == value for value in imputer.statistics_]  # not NaN
+        columns = [*itertools.compress(columns, known)]
     indicator = getattr(imputer, "indicator_", None)
     return columns if indicator is None else columns + _missing(indicator, words, columns)
 
