@@ -64,27 +64,17 @@ def main() -> None:
     for row in levels.sort_values("coefficient", key=np.abs)[:-5:-1].itertuples():
         print(f"     {row.coefficient:+.2f}  {row.column} is {row.level}")
 
-    print("\n3. Beside a plain model, on other customers, in the space in which each was fitted:\n")
+    print("\n3. Beside a plain model, on other customers, in one ball:\n")
     numbers = make_column_selector(dtype_include="number")
     columns = make_column_transformer(
         (StandardScaler(), numbers), remainder=OneHotEncoder(handle_unknown="ignore")
     )
     plain = make_pipeline(columns, LogisticRegression(max_iter=1000)).fit(X, y)
     # One ball for both, in the units of the table.
-    for name, each in (("plain", plain), ("robust", model)):
-        report = drlogit.audit(
-            {"robust": model, name: each}, X_test, y_test, kappa=50.0, epsilons=[0.0, 1.0]
-        )
-        clean, worst = (row.worst_case_loss for row in report[name].rows)
-        print(f"   {name}: log-loss {clean:.3f}, in the worst case {worst:.3f}")
-        print(
-            textwrap.fill(
-                f"distances {report.spaces[0]}",
-                90,
-                initial_indent="     ",
-                subsequent_indent="     ",
-            )
-        )
+    models = {"plain": plain, "robust": model}
+    report = drlogit.audit(models, X_test, y_test, ball=ball, metric="log_loss")
+    for line in report.verdict():
+        print(textwrap.fill(line, 90, initial_indent="   ", subsequent_indent="     "))
 
     print("\n4. Shipped without us:\n")
     served = model.to_sklearn()

@@ -49,7 +49,7 @@ def fit_and_question(folder: Path) -> dict[str, float]:
         "worst": worst,
         "moved": moved.transport_cost,
         "error": wrong.value - wrong.best,
-        "audit": report["robust"].loss,
+        "audit": report.models["robust"].nominal,
         "limit": limit,
         "looks": float(len(seen)),
     }

@@ -27,8 +27,9 @@ def tumours(path: Path) -> None:
         "robust to moves": drlogit.DRLogisticRegression(epsilon=0.1, kappa=np.inf),
     }
     fitted = {name: make_pipeline(StandardScaler(), m).fit(X, y) for name, m in models.items()}
-    report = drlogit.audit(fitted, X_test, y_test, kappa=1.0)
-    report.to_html(path, subtitle=f"Breast cancer: {len(y_test)} tumours that no model has seen")
+    ball = drlogit.Ball.tolerating(labels=0.02, numbers=0.1)
+    report = drlogit.audit(fitted, X_test, y_test, ball=ball, pos_label="malignant")
+    report.to_html(path, title=f"Breast cancer: {len(y_test)} tumours that no model has seen")
 
 
 def loans(path: Path) -> None:
@@ -44,11 +45,12 @@ def loans(path: Path) -> None:
         "plain LR": make_pipeline(encoder, LogisticRegression()).fit(X, y),
         "robust": drlogit.DRLogisticRegression(ball=prices).fit(X, y),
     }
+    ball = drlogit.Ball.tolerating(labels=0.03, numbers=0.1, categories=0.05)
+    ages = np.where(X_test["age"] < 30, "below 30", "30 and older")
     report = drlogit.audit(
-        models, X_test, y_test, kappa=prices.kappa, feature_costs=prices.feature_costs,
-        bounds="data", groups={"age": np.where(X_test["age"] < 30, "below 30", "30 and older")},
-    )  # fmt: skip
-    report.to_html(path, subtitle=f"Made-up loans: {len(y_test)} that no model has seen")
+        models, X_test, y_test, ball=ball, pos_label="defaulted", by={"age": ages}
+    )
+    report.to_html(path, title=f"Made-up loans: {len(y_test)} that no model has seen")
 
 
 def _loans() -> tuple[pd.DataFrame, np.ndarray]:
@@ -83,7 +85,7 @@ def wines(path: Path) -> None:
     labels = np.array(["Barolo", "Grignolino", "Barbera"])[data.target]
     robust = drlogit.DRLogisticRegression(epsilon=0.05, kappa=1.0)
     report = drlogit.audit({"robust": robust.fit(data.data, labels)}, data.data, labels)
-    report.to_html(path, subtitle="Three kinds of wine, told apart by 13 measurements")
+    report.to_html(path, title="Three kinds of wine, told apart by 13 measurements")
 
 
 PAGES = {"tumours": tumours, "loans": loans, "wines": wines}

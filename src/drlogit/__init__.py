@@ -24,29 +24,23 @@ if TYPE_CHECKING:
     from .problem.ball import Ball
     from .problem.dual_point import DualPoint
     from .problem.result import Result, Status, Trace
-    from .report.audits import Audit, audit
-    from .robustness.guarantees import guarantee
-    from .robustness.promises import Guarantee, MetricPromise
-    from .robustness.shifts import Shift, shift
-    from .robustness.thresholds import ThresholdChoice, choose_threshold
+    from .report.audit import audit
+    from .robustness.promise import guarantee
+    from .robustness.shift import measure_shift
+    from .robustness.threshold import choose_threshold
     from .robustness.worst_case import worst_case
     from .verification.verifying import Verification, verify
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "Audit",
     "Ball",
     "DRLogisticRegression",
     "DRLogisticRegressionCV",
     "DualPoint",
-    "Guarantee",
-    "MetricPromise",
     "RegularizationPath",
     "Result",
-    "Shift",
     "Status",
-    "ThresholdChoice",
     "Trace",
     "Verification",
     "__version__",
@@ -56,10 +50,10 @@ __all__ = [
     "epsilon_max",
     "guarantee",
     "load_model",
+    "measure_shift",
     "paper",
     "regularization_path",
     "save_model",
-    "shift",
     "solve",
     "verify",
     "worst_case",
@@ -75,11 +69,10 @@ _HOMES = {
     "problem.ball": "Ball",
     "problem.dual_point": "DualPoint",
     "problem.result": "Result Status Trace",
-    "report.audits": "Audit audit",
-    "robustness.guarantees": "guarantee",
-    "robustness.shifts": "Shift shift",
-    "robustness.promises": "Guarantee MetricPromise",
-    "robustness.thresholds": "ThresholdChoice choose_threshold",
+    "report.audit": "Audit audit",
+    "robustness.promise": "Promise guarantee",
+    "robustness.shift": "Shift measure_shift",
+    "robustness.threshold": "ThresholdChoice choose_threshold",
     "robustness.worst_case": "BreakingPoint WorstCase worst_case",
     "verification.verifying": "Verification verify",
 }

@@ -186,12 +186,11 @@ def test_a_model_of_arrays_takes_columns_in_their_order(folder, run):
     assert pd.read_csv(io.StringIO(out)).prediction.tolist() == expected.tolist()
 
 
-@pytest.mark.xfail(reason="choose_threshold decides for the class that sorts last")
 def test_the_positive_class_is_the_one_that_was_named_in_every_command(folder, run, answer):
     """The class that sorts first was named, and the cut-off that is stored is for it."""
     said = "threshold model.json kept.csv --cost ill:well=5 well:ill=1"
     _, out, _ = run(said)
-    assert out.startswith("Predict ill if its probability is at least ")
+    assert out.startswith("Predict 'ill' if its probability is at least ")
     found = answer(f"{said} -o model.json")
     assert found["positive"] == "ill"
     assert found["threshold"] < 0.5
@@ -251,7 +250,7 @@ def test_an_audit_and_its_page(folder, run):
     assert re.findall(r"<iframe|@import|https?://(?!www\.w3\.org/)", page) == []
     assert "kept.csv" in page
     _, _, err = run("audit model.json fitted.csv --unseen")
-    assert "these look like the rows that the model was fitted to" in err
+    assert "these are the rows that the model was fitted to" in err
 
 
 def test_several_models_in_one_audit(folder, run, answer):

@@ -116,9 +116,9 @@ def test_estimators_files_and_audits(tmp_path):
         model.worst_case_loss_, abs=1e-9
     )
     later = frame + 0.3
-    found = drlogit.shift(again, frame, y, later, y)
+    found = drlogit.measure_shift(again, frame, y, later, y)
     alone = 0.3 * np.sqrt(np.diagonal(case["feature_costs"]))
-    assert sorted(found.features["cost"]) == pytest.approx(sorted(alone))
+    assert sorted(0.1 * found.columns["radii"]) == pytest.approx(sorted(alone))
     report = drlogit.audit(again, frame, y)
     report.to_html(tmp_path / "page.html")
 

@@ -16,8 +16,7 @@ from threadpoolctl import ThreadpoolController
 import drlogit
 import zoo
 from drlogit.problem.problem import build_problem
-from drlogit.robustness import misclassification, unseen_rows
-from drlogit.robustness.old_adversary import Adversary
+from drlogit.robustness.hulls import Hull
 from drlogit.rows import threads
 from drlogit.rows.local import LocalRows
 from drlogit.rows.reductions import Sum
@@ -114,7 +113,7 @@ def test_blas_is_held_back_during_every_fit_and_let_go_after(blas, samples):
     [data(40, 3), several_classes(), table()],
     ids=lambda each: "x".join(map(str, each[0].shape)),
 )
-def test_blas_is_held_back_in_searches_audits_and_guarantees(blas, samples, monkeypatch):
+def test_blas_is_held_back_in_searches_and_audits(blas, samples, monkeypatch):
     (X, y), before, seen = samples, blas(), []
 
     def watch(owner, name):
@@ -129,14 +128,11 @@ def test_blas_is_held_back_in_searches_audits_and_guarantees(blas, samples, monk
 
     stated.search(3, 2, cv=2, scoring=scoring, refit=False).fit(X, y)
     model = stated.classifier(0.05, 1.0).fit(X, y)
-    watch(Adversary, "loss_curve")
-    watch(misclassification, "worst_error")
-    watch(unseen_rows, "bounded_limit")
+    watch(Hull, "at")
     ball = {"epsilon": 0.1, "kappa": 1.0}
     zoo.worst_loss(model, X, y, **ball)
     zoo.worst_error(model, X, y, **ball)
     drlogit.audit(model, X, y).to_html()
-    drlogit.guarantee(model, X, y, epsilon=0.2)
     assert len(seen) > 10
     assert set(seen) == {1}
     assert blas() == before

@@ -15,7 +15,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from ..files.model_file import read_model
-from ..report.audits import audit
+from ..report.audit import audit
 from . import options
 from .console import Console, Exit
 from .data import read_asked
@@ -51,19 +51,19 @@ def run(arguments: Namespace, console: Console) -> int:
             samples.X,
             samples.labels,
             sample_weight=samples.sample_weight,
-            groups=None if by is None else {arguments.by: by.astype(str).to_numpy()},
+            by=None if by is None else {arguments.by: by.astype(str).to_numpy()},
             holdout=(samples.X, samples.labels) if arguments.unseen else None,
-            metric=asked.costs(arguments.cost),
+            metric=asked.costs(arguments.cost) or "error",
             threshold=asked.threshold(arguments.threshold),
+            pos_label=asked.positive,
         )
         if arguments.output is not None:
-            subtitle = (
-                f"{', '.join(models)}, on {samples.labels.size:,} rows of {samples.file.name}"
-            )
-            report.to_html(arguments.output, subtitle=subtitle)
+            report.to_html(arguments.output, title=f"Audit on {samples.file.name}")
     record = {"files": [*models], "data": samples.file.name, "positive": asked.positive}
+    for part in ("radii", "columns", "rows", "groups", "promises"):
+        record[part] = report.to_frame(part).to_dict("records")
     written = f"\n\nWritten: {arguments.output}" if arguments.output is not None else ""
-    console.answer(record | report.to_dict(), lambda: f"{report}{written}")
+    console.answer(record | {"verdict": report.verdict()}, lambda: f"{report}{written}")
     return Exit.DONE
 
 

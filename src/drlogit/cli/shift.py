@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from ..robustness.shifts import shift
+from ..robustness.shift import measure_shift
 from . import options
 from .console import Console, Exit
 from .data import read_asked
@@ -34,9 +34,9 @@ def run(arguments: Namespace, console: Console) -> int:
     if new.samples.y is None:
         console.note(f"{new.samples.file.name} has no labels, so the loss there is estimated")
     with console.progress("shift"):
-        found = shift(
+        found = measure_shift(
             asked.model, asked.samples.X, asked.samples.labels, new.samples.X, new.samples.y
         )
-    record = {"model": arguments.model, "reference": asked.samples.file.name}
-    console.answer(record | {"new": new.samples.file.name, **found.to_dict()}, lambda: str(found))
+    plain = {"columns": found.columns.to_dict("records"), "ball": found.ball.allowed()}
+    console.answer({**vars(found), **plain}, lambda: str(found))
     return Exit.DONE

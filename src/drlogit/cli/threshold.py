@@ -14,10 +14,9 @@ drlogit predict decides by it.
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from dataclasses import asdict
 
 from ..files.model_file import write_model
-from ..robustness.thresholds import choose_threshold
+from ..robustness.threshold import choose_threshold
 from . import options
 from .console import Console, Exit
 from .data import read_asked
@@ -33,6 +32,7 @@ def add_options(parser: ArgumentParser) -> None:
     options.add_cost(add)
     add("--max-fpr SHARE", "largest false positive rate", type=float)
     add("--min-precision SHARE", "smallest share of positives among decided ones", type=float)
+    add("--min-recall SHARE", "smallest share of positives that are found", type=float)
     add = options.group(parser, "promise")
     said = "confidence for all cut-offs together (default: 0.95)"
     add("--confidence SHARE", said, type=float, default=0.95)
@@ -50,13 +50,14 @@ def run(arguments: Namespace, console: Console) -> int:
             costs=asked.costs(arguments.cost),
             max_fpr=arguments.max_fpr,
             min_precision=arguments.min_precision,
-            confidence=arguments.confidence,
-            sample_weight=asked.samples.sample_weight,
+            min_recall=arguments.min_recall,
+            pos_label=asked.positive,
+            confidence_level=arguments.confidence,
+            random_state=0,
         )
-    threshold = float(found.threshold)
     if arguments.output is not None:
-        write_model(asked.model, arguments.output, {**asked.notes, "threshold": threshold})
+        write_model(asked.model, arguments.output, {**asked.notes, "threshold": found.threshold})
         console.note(f"{arguments.output} has the cut-off, and drlogit predict decides by it")
-    record = {"model": arguments.model, "data": asked.samples.file.name, **asdict(found)}
-    console.answer(record | {"positive": asked.positive}, str(found))
+    promises = {"promise": found.promise.value, "usual_promise": found.usual_promise.value}
+    console.answer({**vars(found), **promises}, str(found))
     return Exit.DONE

@@ -9,7 +9,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -115,12 +114,6 @@ class RegularizationPath:
 
     def __len__(self) -> int:
         return self.epsilons.size
-
-    def plot(self, **options: Any) -> Any:
-        """Draw the coefficients; options as in ``RegularizationPathDisplay.from_path``."""
-        # The displays import this module, so they can only be looked up when something is drawn.
-        displays = import_module("drlogit.report.displays")
-        return displays.RegularizationPathDisplay.from_path(self, **options)
 
     def __repr__(self) -> str:
         return (

@@ -1,5 +1,1 @@
-"""What people see of an audit: text, tables, a page; and pictures."""
-
-from .displays import RegularizationPathDisplay, RobustnessDisplay
-
-__all__ = ["RegularizationPathDisplay", "RobustnessDisplay"]
+"""What people see of an audit: sentences, tables, a page and pictures."""

@@ -187,7 +187,7 @@ class MeasuredModel:
     def _matrix(self, X: Any) -> Matrix:
         """The rows that the coefficients are for."""
         Z = X if self.steps is None else self.steps.transform(X)
-        matrix = check_features(Z) if self.fit is None else matrix_of(self.fit, Z, quiet=True)
+        matrix = check_features(Z) if self.fit is None else matrix_of(self.fit, Z)
         if matrix.shape[1] != self.coef.shape[-1]:
             raise ValueError(
                 f"X has {matrix.shape[1]} features, but the model has {self.coef.shape[-1]}"

@@ -1,0 +1,65 @@
+"""The numbers of an audit in sentences; every one about decisions names the positive class."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..robustness.metrics import Metric
+from ..robustness.words import percent, rounded
+
+
+def said(metric: Metric, value: float, sign: float = 0.0) -> str:
+    """That a metric has this value; rounded up (sign 1), down (-1) or to the nearest."""
+    if metric.name in ("log_loss", "cost", "net_benefit"):
+        names = {"log_loss": "the log-loss", "cost": "the mean cost of decisions"}
+        name = names.get(metric.name, f"the net benefit of predicting {_label(metric)}")
+        return f"{name} is {rounded(value, sign) if sign else f'{value:.4g}'}"
+    share = percent(value, sign) if sign else f"{100.0 * value:.3g} %"
+    words = {
+        "error": "of the predictions are wrong",
+        "recall": f"of {_label(metric)} are found",
+        "fpr": f"of {_other(metric)} are predicted {_label(metric)}",
+        "precision": f"of those predicted {_label(metric)} are right",
+        "npv": f"of those predicted {_other(metric)} are right",
+    }
+    return f"{share} {words[metric.name]}"
+
+
+def decides(metric: Metric) -> str:
+    """How the model decides, and what decisions cost."""
+    if metric.name == "log_loss":
+        return ""
+    if metric.threshold is None:
+        return "The model predicts the most probable class."
+    words = f"{_label(metric)} is predicted if its probability is at least {metric.threshold:.4g}."
+    words = words[0].upper() + words[1:]
+    if metric.name != "cost" or metric.table is None:
+        return words
+    names = _other(metric), _label(metric)
+    prices = [
+        f"{cost:g} if {label} is predicted {names[decision]}"
+        for label, row in zip(names, metric.table.tolist(), strict=True)
+        for decision, cost in enumerate(row)
+        if cost
+    ]
+    return f"{words} It costs {' and '.join(prices)}."
+
+
+def amount(column: Any) -> str:
+    """How much must go wrong in a column, from a row of the frame of breaking points."""
+    if math.isinf(column.breaks_at):
+        return "no error"
+    if column.kind == "labels":
+        return f"{percent(column.breaks_at, -1.0)} wrong labels"
+    if column.kind == "category":
+        return f"{column.column} wrong in {percent(column.breaks_at, -1.0)} of the rows"
+    return f"{column.column} off by {rounded(column.breaks_at, -1.0, 3)} on average"
+
+
+def _label(metric: Metric) -> str:
+    return f"'{metric.classes[metric.positive]}'"
+
+
+def _other(metric: Metric) -> str:
+    return f"'{metric.classes[1 - metric.positive]}'"

@@ -1,0 +1,386 @@
+"""What holds for a fixed model in the population that unseen rows come from.
+
+Weak duality holds at every price γ of transport that was fixed without the rows of the limit:
+
+    sup { E_Q f : W(Q, P) ≤ ε }  ≤  γε + E_P[R_γ]        (P the unknown distribution of the rows).
+
+``E_P[R_γ]`` is the mean of independent numbers, one for each row, that lie between the ends of f,
+so it has an upper confidence limit for every number of rows (:mod:`.limits`).  A fifth of the rows,
+drawn at random, chooses γ; the others give the limit.
+
+The log-loss has no largest value.  Its limit takes for one the largest loss that any of these rows
+would have with another label, so it holds approximately.
+
+A ratio ``E[a]/E[b]`` is at most θ where ``sup E[a - θ b] ≤ 0``.  Values of θ are tested one after
+another, from the safe end on, and the last one before the first failure is promised.  A false
+promise needs a false rejection of the least true one, so each test takes the whole confidence
+(fixed-sequence testing).
+
+Limits that are given together hold at once: each may fail with an equal share of what the
+confidence leaves (a union bound).
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..problem.ball import Ball
+from ..problem.features import Features
+from ..rows.arrays import FloatArray, IndexArray
+from .adversary import Adversary
+from .limits import bounded_limit
+from .metrics import Metric
+from .words import percent, rounded
+from .worst_case import groups_of
+
+#: The share of the rows that choose prices; it costs the limits a tenth of their precision.
+_CHOOSING = 0.2
+
+#: With fewer rows nothing is promised.
+LEAST_ROWS = 10
+
+#: Ratios are promised in steps of this size.
+_STEP = 0.01
+
+
+@dataclass(frozen=True, kw_only=True)
+class Promise:
+    """A limit of a metric in the population that unseen rows come from; ``float()`` is the limit.
+
+    Attributes
+    ----------
+    value, nominal : float
+        The limit, from above or, for benefits such as recall, from below; and the metric on the
+        rows as they are.
+    metric : str
+        Its name, with the positive class and the threshold.
+    is_benefit : bool
+        Whether the limit is one from below.
+    ball : Ball
+        What may be wrong, in plain numbers.
+    confidence : float
+        The probability with which all limits hold, those of groups included.
+    n : int
+        The number of rows that the limit rests on; a quarter as many chose the price of transport.
+    assumptions : str
+        What the limit assumes, in a sentence.
+    group : str
+        The group of rows that this is about; empty for all rows.
+    by_group : tuple of Promise
+        The promise for each group of ``by``.
+    remark : str
+        What to know about the limit, if there is something.
+    """
+
+    value: float
+    nominal: float
+    metric: str
+    is_benefit: bool
+    ball: Ball
+    confidence: float
+    n: int
+    assumptions: str
+    group: str = ""
+    by_group: tuple[Promise, ...] = ()
+    remark: str = ""
+
+    def __float__(self) -> float:
+        return self.value
+
+    @property
+    def bound(self) -> str:
+        """The limit in words, rounded outwards."""
+        sign = -1.0 if self.is_benefit else 1.0
+        return f"at {'least' if self.is_benefit else 'most'} {rounded(self.value, sign)}"
+
+    def __str__(self) -> str:
+        approximately = self.metric.startswith("log_loss")
+        start = "Approximately, with" if approximately else "With"
+        lines = [
+            f"{start} {100.0 * self.confidence:.10g} % confidence, {self.metric} is {self.bound} "
+            f"in the population of these {self.n} rows and in every one within the ball around it. "
+            f"On these rows it is {self.nominal:.4g}.",
+            *(
+                f"  {part.group}: {part.bound} ({part.nominal:.4g} on {part.n} rows)"
+                for part in self.by_group
+            ),
+            "What the ball allows:",
+            *(f"  {sentence}" for sentence in self.ball.allowed()),
+            self.assumptions,
+        ]
+        return "\n".join([*lines, self.remark]).rstrip()
+
+    def to_frame(self) -> Any:
+        """One row for all rows of the data, then one for each group."""
+        import pandas as pd
+
+        names = ["group", "n", "metric", "nominal", "value", "confidence"]
+        records = [{name: getattr(part, name) for name in names} for part in (self, *self.by_group)]
+        return pd.DataFrame(records)
+
+
+def guarantee(
+    model: Any,
+    X: Any,
+    y: ArrayLike,
+    metric: Any = "error",
+    *,
+    ball: Ball | None = None,
+    threshold: float = 0.5,
+    pos_label: Any = None,
+    by: Any = None,
+    confidence_level: float = 0.95,
+    random_state: Any = None,
+) -> Promise:
+    """Limit a metric of a model in the population that unseen rows come from.
+
+    The limit holds in every population within the ball around that of the rows.  For all metrics
+    but the log-loss it holds for every number of rows; how close it is to the truth depends on that
+    number.
+
+    Parameters
+    ----------
+    model : estimator, Result or tuple (coef, intercept)
+        As in :func:`drlogit.worst_case`.
+    X, y
+        Rows that were used neither to fit nor to choose the model; they all count alike.
+    metric, threshold, pos_label
+        As in :func:`drlogit.worst_case`.
+    ball : Ball, optional
+        By default that of the fit.  In a ball that needs standard deviations, they must be those of
+        the rows of the fit: for models that do not know them, ``ball.resolve(X_train, y_train)``.
+    by : optional
+        Groups of rows that get limits of their own, as in :func:`drlogit.worst_case`.
+    confidence_level : float
+        The probability with which all limits hold together.
+    random_state : int, Generator or None
+        Draws the fifth of the rows that chooses the price of transport.
+
+    Returns
+    -------
+    Promise
+        ``.value`` is the limit; ``str()`` is the statement in words, with its assumptions.
+
+    Examples
+    --------
+    >>> import drlogit
+    >>> X, y = drlogit.datasets.make_synthetic(400, 3, random_state=0)
+    >>> model = drlogit.DRLogisticRegression(epsilon=0.02).fit(X[:200], y[:200])
+    >>> promise = drlogit.guarantee(model, X[200:], y[200:], random_state=0)
+    >>> promise.value >= promise.nominal
+    True
+    """
+    rows = UnseenRows.of(model, X, y, ball, confidence_level, random_state)
+    asked = rows.adversary.metric(metric, threshold, pos_label)
+    if math.isnan(rows.nominal(asked, rows.judging)):
+        raise ValueError(f"{asked} is not defined in these rows: none counts for its denominator")
+    groups = {}
+    for name, members in groups_of(by, X, rows.adversary.codes.size).items():
+        groups[name] = rows.judging[members[rows.judging]]
+        if math.isnan(rows.nominal(asked, groups[name])):
+            del groups[name]
+            warnings.warn(
+                f"group {name} is skipped: {asked} is not defined there", UserWarning, stacklevel=2
+            )
+    alpha = (1.0 - confidence_level) / (1 + len(groups))
+    parts = [
+        replace(rows.promise(asked, alpha, members), group=name) for name, members in groups.items()
+    ]
+    return replace(rows.promise(asked, alpha), by_group=tuple(parts))
+
+
+@dataclass(frozen=True, eq=False)
+class UnseenRows:
+    """Rows that a model has not seen: some choose prices, the others judge.
+
+    Both are in random order.
+    """
+
+    adversary: Adversary
+    choosing: IndexArray
+    judging: IndexArray
+    confidence: float
+
+    @classmethod
+    def of(
+        cls, model: Any, X: Any, y: Any, ball: Ball | None, confidence: Any, random_state: Any
+    ) -> UnseenRows:
+        """Check the rows and draw those that choose; ``ValueError`` says what is wrong."""
+        if not (isinstance(confidence, int | float) and 0.0 < confidence < 1.0):
+            raise ValueError(f"confidence_level must lie between 0 and 1, got {confidence!r}")
+        adversary = Adversary.of(model, X, y, ball)
+        size = adversary.codes.size
+        if size < LEAST_ROWS:
+            raise ValueError(
+                f"a promise needs at least {LEAST_ROWS} rows that the model has not seen, and is "
+                f"of use from about 100 on, got {size}"
+            )
+        if ball is not None and adversary.from_rows and _needs_rows(ball, adversary.table.features):
+            raise ValueError(
+                "the ball is stated in shares and standard deviations of the rows of the fit, "
+                "which this model does not know: pass ball=ball.resolve(X_train, y_train)"
+            )
+        _refuse_seen_rows(model, X, y, adversary)
+        order = np.random.default_rng(random_state).permutation(size)
+        choosing, judging = np.split(order, [max(int(_CHOOSING * size), 2)])
+        return cls(adversary, choosing, judging, confidence)
+
+    @property
+    def epsilon(self) -> float:
+        assert self.adversary.ball.epsilon is not None
+        return self.adversary.ball.epsilon
+
+    def nominal(self, metric: Metric, some: IndexArray) -> float:
+        """The metric of some rows as they are; NaN if it is not defined there."""
+        return self.adversary.nominal(metric, _alike(some, self.adversary.codes.size))
+
+    def promise(
+        self, metric: Metric, alpha: float, some: IndexArray | None = None, **ratio: Any
+    ) -> Promise:
+        """The limit on the rows that judge, or on some of them, that fails with probability α.
+
+        ``ratio`` are options of :meth:`limit_of_ratio`.
+        """
+        some = self.judging if some is None else some
+        if metric.below is not None:
+            value = self.limit_of_ratio(metric, some, alpha, **ratio)
+        else:
+            value = metric.sign * self.priced(metric).limit(some, alpha)
+        assumed, high = "the rows are independent draws from one population", self.ends(metric)[1]
+        if metric.name == "log_loss":
+            assumed += f", no row of which has a loss above {high:.3g}"
+        made = Promise(
+            value=value,
+            nominal=self.nominal(metric, some),
+            metric=str(metric),
+            is_benefit=metric.sign < 0.0,
+            ball=self.adversary.ball,
+            confidence=self.confidence,
+            n=some.size,
+            assumptions=f"Assumed: {assumed}, and the model was chosen without them.",
+        )
+        return replace(made, remark=self._beside_a_constant(metric, made, some))
+
+    def _beside_a_constant(self, metric: Metric, made: Promise, some: IndexArray) -> str:
+        """What to say of an error limit that a constant answer keeps, too, on these rows."""
+        shares = np.bincount(self.adversary.codes[some]) / some.size
+        if metric.name != "error" or made.value < 1.0 - shares.max():
+            return ""
+        label = self.adversary.classes[int(shares.argmax())]
+        return (
+            f"The limit does not show that the model is of use: always predicting {label!r:.40} is "
+            f"wrong in {percent(1.0 - shares.max(), 1.0)} of these rows. More rows or a smaller "
+            "ball would help."
+        )
+
+    def ends(self, metric: Metric) -> tuple[float, float]:
+        """The least and the largest value; of the log-loss the largest that these rows can have."""
+        if metric.name != "log_loss":
+            return metric.ends
+        hull = self.adversary.hull(metric)
+        gains = np.bincount(hull.edges.sample, hull.edges.gain, minlength=hull.start.size)
+        flipped = hull.start + np.maximum(self.adversary.leads, 0.0)
+        return 0.0, float(np.maximum(flipped, hull.start + gains).max())
+
+    def priced(self, metric: Metric, theta: float = 0.0) -> PricedRows:
+        """What each row is worth to the adversary; of a ratio ``E[a]/E[b]`` in ``±(a - θ b)``."""
+        hull = self.adversary.hull(metric, theta=theta)
+        if metric.name == "log_loss":
+            low, high = self.ends(metric)
+        else:
+            table = metric.sign * metric.mean(theta) if metric.table is not None else np.eye(2)
+            low, high = float(table.min()), float(table.max())
+        if self.epsilon == 0.0:
+            return PricedRows(hull.start, 0.0, low, high)
+        price = hull.weighted(_alike(self.choosing, hull.start.size)).price(self.epsilon)
+        return PricedRows(hull.at_price(price), price * self.epsilon, low, high)
+
+    def limit_of_ratio(
+        self,
+        metric: Metric,
+        some: IndexArray,
+        alpha: float,
+        *,
+        wanted: float | None = None,
+        finer: bool = True,
+    ) -> float:
+        """The last θ that passes, from the safe end on.
+
+        Up to a ``wanted`` limit steps are large; beyond it there are none unless ``finer``.
+        """
+        sign = metric.sign
+        promised = 0.5 + 0.5 * sign
+        steps = np.round(promised - sign * np.arange(_STEP, 1.0, _STEP), 6)
+        if wanted is not None:
+            before = [theta for theta in steps[9::10] if sign * theta > sign * wanted]
+            after = [theta for theta in steps if sign * theta < sign * wanted - 0.5 * _STEP]
+            steps = np.array([*before, wanted, *(after if finer else ())])
+        for theta in steps.tolist():
+            if self.priced(metric, theta).limit(some, alpha) > 0.0:
+                break
+            promised = theta
+        return promised
+
+
+@dataclass(frozen=True, eq=False)
+class PricedRows:
+    """What each row is worth to the adversary at a price, and what the whole budget costs."""
+
+    values: FloatArray
+    paid: float
+    low: float
+    high: float
+
+    def mean(self, some: IndexArray) -> float:
+        """The bound on the worst case of some rows themselves."""
+        return float(self.values[some].mean()) + self.paid
+
+    def limit(self, some: IndexArray, alpha: float) -> float:
+        """An upper limit that fails with a probability of at most ``alpha``."""
+        values = np.clip(self.values[some], self.low, self.high)
+        limit = bounded_limit(values, 1.0 - alpha, low=self.low, high=self.high)
+        return min(limit + self.paid, self.high)
+
+
+def _alike(some: IndexArray, size: int) -> FloatArray:
+    """Weights of rows that count alike, 0 for the others."""
+    weights = np.zeros(size)
+    weights[some] = 1.0 / max(some.size, 1)
+    return weights
+
+
+def _needs_rows(ball: Ball, features: Features) -> bool:
+    """Whether the ball would be another one with other rows of the fit."""
+    shares = features.class_shares or {}
+    other = Features(
+        tuple(replace(each, deviation=2.0 * each.deviation) for each in features.each),
+        features.n_columns,
+        9.0 * features.n_rows,
+        {label: 0.5 * share for label, share in shares.items()},
+    )
+    return ball.resolved(features) != ball.resolved(other)
+
+
+def _refuse_seen_rows(model: Any, X: Any, y: Any, adversary: Adversary) -> None:
+    """``ValueError`` if the rows have the very worst-case loss of the fit."""
+    fit = adversary.model.fit
+    ball = adversary.model.ball
+    if fit is None or ball is None or isinstance(ball.kappa, str) or not np.any(fit.coef_):
+        return  # a constant model has the same loss on many rows
+    own = adversary if adversary.ball == ball else Adversary.of(model, X, y)
+    found = own.value(own.metric("log_loss"), ball.epsilon or 0.0)
+    if (
+        -1e-9
+        <= np.ravel(fit.worst_case_loss_)[0] - found
+        <= max(float(np.ravel(fit.dual_gap_)[0]), 1e-9)
+    ):
+        raise ValueError(
+            "these are the rows that the model was fitted to: a promise needs rows that the model "
+            "has not seen"
+        )
