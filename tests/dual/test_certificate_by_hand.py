@@ -8,7 +8,6 @@ With one feature the optimum is a minimum over β, which needs no solver.
 
 from __future__ import annotations
 
-import itertools
 import math
 from functools import partial
 
@@ -22,7 +21,6 @@ import domain_zoo
 import drlogit
 import zoo
 from drlogit.dual.certify import certify, primal_value
-from drlogit.dual.pair import pair_bound
 from drlogit.problem.label_costs import FlipCosts
 from drlogit.problem.norms import get_norm
 from drlogit.problem.problem import Problem, build_problem
@@ -110,25 +108,6 @@ def test_intercept_alone(epsilon, kappa):
         assert certificate.primal >= entropy(share) - 1e-12
 
 
-@pytest.mark.parametrize("lam", [0.1, 0.7, 3.0])
-@pytest.mark.parametrize("kappa", [0.5, math.inf])
-def test_one_sample_at_fixed_lambda(lam, kappa):
-    """``min over |β| ≤ λ of ελ + h(β z) + (β z - κλ)_+``: as large a β as pays."""
-    z, epsilon = 1.3, 0.1
-    # Above the kink κλ > 0 the objective is h(-u) + const, which rises.
-    u = min(lam * z, kappa * lam)
-    optimum = epsilon * lam + math.log1p(math.exp(-u))
-    problem = problem_of([[z]], [1.0], epsilon=epsilon, kappa=kappa)
-    s = 1.0 / (1.0 + math.exp(u)) if kappa < z else 0.0  # on the kink a = s
-    certificate = certify(problem, np.array([u / z]), lam=lam, point=problem.rows.scatter([s]))
-    assert certificate.primal == pytest.approx(optimum, abs=1e-12)
-    assert certificate.dual == pytest.approx(optimum, abs=1e-8)
-    for dual, share in itertools.product((-1.0, 0.0, 0.5, 4.0), (0.0, 0.3, 1.0)):
-        start = problem.rows.scatter([share])
-        bound = pair_bound(problem, np.array([dual]), start, lam=lam)
-        assert bound.value <= optimum + 1e-12
-
-
 @pytest.mark.parametrize(
     ("shape", "warm"), [((2000, 8), False), ((2000, 8), True), ((26_000, 12), False)]
 )
@@ -211,11 +190,11 @@ def test_without_a_dual_point_the_flips_are_those_that_pay():
     problem = build_problem(X, y, epsilon=0.1, kappa=0.5)
     found = stated.solve(X, y, epsilon=0.1, kappa=0.5)
     coefficients = problem.join(1.5 * found.coef, found.intercept)
-    lam = problem.dual_norm(coefficients)
-    _, shares = certify(problem, coefficients, lam=lam).point[0]
+    certificate = certify(problem, coefficients)
+    _, shares = certificate.point[0]
     margins = problem.rows.gather(problem.margins(coefficients))
     assert 0 < np.count_nonzero(shares) < shares.size
-    np.testing.assert_array_equal(shares > 0.0, margins > 0.5 * lam)
+    np.testing.assert_array_equal(shares > 0.0, margins > 0.5 * certificate.lam)
 
 
 @pytest.mark.parametrize("unit", [0.02, 1.0, 50.0])  # of costs, so that λ is of any size

@@ -38,34 +38,25 @@ class DualSums(NamedTuple):
     additions: float
 
 
-def lower_bound(
-    coordinates: Coordinates, epsilon: float, sums: DualSums, lam: float | None = None
-) -> tuple[float, float]:
+def lower_bound(coordinates: Coordinates, epsilon: float, sums: DualSums) -> tuple[float, float]:
     """The bound over admitted models, and the factor that scales the point into the ball."""
-    value, factor = charged_value(coordinates, epsilon, sums, lam)
+    value, factor = charged_value(coordinates, epsilon, sums)
     return max(value, 0.0), factor
 
 
-def charged_value(
-    coordinates: Coordinates, epsilon: float, sums: DualSums, lam: float | None = None
-) -> tuple[float, float]:
+def charged_value(coordinates: Coordinates, epsilon: float, sums: DualSums) -> tuple[float, float]:
     """What a dual point proves, negative if its charge is larger than its entropy; the factor.
 
     Scaling the point by θ scales its use of ε and its charge by θ, and keeps at least θ of its
-    entropy: the removed mass returns to the unchanged sample with s = 0.  At a given λ nothing is
-    scaled.
+    entropy: the removed mass returns to the unchanged sample with s = 0.
     """
     n = (sums.additions + _OPERATIONS) * ROUNDING
     rounding = n / (1.0 - n) if n < 1.0 else math.inf
     charge = coordinates.charge(sums.gradient, rounding)
     used = coordinates.used(sums.gradient, rounding) + sums.spent * (1.0 + rounding)
     kept = sums.entropy * (1.0 - rounding) - charge
-    if lam is None:
-        factor = 1.0 if used <= epsilon else epsilon / used * _STRICTLY
-        value = factor * kept * (1.0 - 8.0 * ROUNDING)
-    else:
-        factor, rest = 1.0, lam * (epsilon - used)
-        value = kept + rest - 8.0 * ROUNDING * (abs(kept) + lam * (epsilon + used))
+    factor = 1.0 if used <= epsilon else epsilon / used * _STRICTLY
+    value = factor * kept * (1.0 - 8.0 * ROUNDING)
     if not math.isfinite(value):
         return 0.0, 0.0
     return value, factor

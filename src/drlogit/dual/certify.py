@@ -62,11 +62,10 @@ def certify(
     coefficients: FloatArray,
     *,
     point: Any = None,
-    lam: float | None = None,
     guess: float | None = None,
     tol: float = 0.0,
 ) -> Certificate:
-    """Certificate of ``coefficients`` for (P), or for the problem at fixed ``lam``.
+    """Certificate of ``coefficients`` for (P).
 
     ``point`` is the dual point: s and a, or a alone; with domains or several classes, a type of
     its own.  Missing parts are derived from the coefficients; in the worst case the bound is 0.
@@ -78,14 +77,14 @@ def certify(
         own: Any = class_point_of_model if problem.several else pieces_of_model
         bound = prove(problem, coefficients, own(problem, coefficients) if point is None else point)
         return Certificate(primal, min(bound.value, primal), level, bound.point)
-    judged = judge(problem, coefficients, point, lam)
+    judged = judge(problem, coefficients, point)
     margins = problem.rows.run(_margins, judged.state)[0]
     loss = problem.flip_loss(coefficients, margins)
-    level, primal = primal_value(problem, coefficients, guess, loss=loss, lam=lam)
+    level, primal = primal_value(problem, coefficients, guess, loss=loss)
     if point is None and problem.flips:
         shares, _ = problem.rows.run(_flips_that_pay, margins, problem.cost.kink(level))
-        judged = judge(problem, coefficients, shares, lam)
-    bound = settle(problem, coefficients, judged, lam=lam, wanted=primal - tol)
+        judged = judge(problem, coefficients, shares)
+    bound = settle(problem, coefficients, judged, wanted=primal - tol)
     return Certificate(primal, min(bound.value, primal), level, bound.point)
 
 
@@ -95,18 +94,14 @@ def primal_value(
     guess: float | None = None,
     *,
     loss: RobustLoss | None = None,
-    lam: float | None = None,
 ) -> tuple[float, float]:
     """λ, by default the best one, and the objective there plus a bound on its rounding error."""
     # Moves that pay only at smaller λ do not matter.
     floor = 0.95 * guess if guess else 0.0
     loss = problem.robust_loss(coefficients, floor) if loss is None else loss
-    if lam is None:
-        lam, value = loss.best(problem.epsilon, guess)
-        if lam <= floor and guess:  # the guess was too high
-            return primal_value(problem, coefficients)
-    else:
-        value = loss.value(problem.epsilon, lam)
+    lam, value = loss.best(problem.epsilon, guess)
+    if lam <= floor and guess:  # the guess was too high
+        return primal_value(problem, coefficients)
     # The loss has a slope of at most one in margins, or two in scores; ``size`` is their mean size.
     largest, domains = np.abs(np.atleast_2d(coefficients)).max(axis=0), problem.domains
     size = 2.0 * float(largest @ problem.rows.column_scale)

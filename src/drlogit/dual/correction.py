@@ -2,12 +2,11 @@
 
 For given flip shares the best ``s = 1/(1+e^{Zx})`` belongs to the x that solves
 
-    minimise  Σ w h(z·x) + a·Zx + r ‖β/c‖_*    over x,   r = ε - κ Σ w a     (for (P)),
-    minimise  Σ w h(z·x) + a·Zx                over ‖β/c‖_* ≤ λ              (for fixed λ).
+    minimise  Σ w h(z·x) + a·Zx + r ‖β/c‖_*    over x,   r = ε - κ Σ w a .
 
-With ``g = Σ w (s - a) z`` and the logistic Hessian H at x, a model of either is
+With ``g = Σ w (s - a) z`` and the logistic Hessian H at x, a model of this is
 
-    minimise over t    ½ tᵀHt - (g + Hx)ᵀt    with the same penalty or constraint.
+    minimise over t    ½ tᵀHt - (g + Hx)ᵀt    with the same penalty.
 
 At its solution ``g - H(t - x)`` is zero on free columns and lies in the ball of radius r.  It is
 the value of g after s moves by ``-s(1-s) Z(t - x)``.  So this step makes the point feasible at a
@@ -40,9 +39,8 @@ def correction(
     gradient: FloatArray,
     x: FloatArray,
     radius: float,
-    lam: float | None = None,
 ) -> FloatArray:
-    """``t - x`` for the solution t of the model; ``radius`` is r, ``lam`` is λ if fixed.
+    """``t - x`` for the solution t of the model; ``radius`` is r.
 
     The result is not finite if there is no such step.
     """
@@ -68,12 +66,8 @@ def correction(
     enough = _TOLERANCE * max(float(np.abs(y).sum()), radius)
     for k in range(_MAX_ITER if inside.size else 0):
         v, before = start[inside] + inverse @ (rho * z - y) + y / rho, z
-        if lam is None:
-            y = norm.project(rho * v, radius, rho)
-            z = v - y / rho
-        else:
-            z = norm.project_dual(v, lam, 1.0 / rho)
-            y = rho * (v - z)
+        y = norm.project(rho * v, radius, rho)
+        z = v - y / rho
         if k % 10 == 0 and np.abs(rho * (z - before)).sum() <= enough:
             break
     right[inside] += rho * z - y

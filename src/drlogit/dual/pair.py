@@ -53,20 +53,17 @@ class Judged(NamedTuple):
     coordinates: Coordinates
 
 
-def judge(
-    problem: Problem, coefficients: FloatArray, given: State | None, lam: float | None = None
-) -> Judged:
+def judge(problem: Problem, coefficients: FloatArray, given: State | None) -> Judged:
     """One visit for the margins of a model and the sums of a dual point.
 
     ``given`` is a point, flip shares alone, or None; a missing s is that of the coefficients.
-    ``lam`` is given for the problem at fixed λ.
     """
     coordinates = pair_coordinates(problem)
-    flips = 1.0 if problem.flips or lam is not None else 0.0
-    found = _visited(problem, coordinates, lam, _judge, given, coefficients, flips)
-    if lam is None and found.sums.spent > problem.epsilon:
+    flips = 1.0 if problem.flips else 0.0
+    found = _visited(problem, coordinates, _judge, given, coefficients, flips)
+    if found.sums.spent > problem.epsilon:
         fewer = problem.epsilon / found.sums.spent
-        found = _visited(problem, coordinates, lam, _judge, found.state, coefficients, fewer)
+        found = _visited(problem, coordinates, _judge, found.state, coefficients, fewer)
     return found
 
 
@@ -75,30 +72,27 @@ def settle(
     coefficients: FloatArray,
     judged: Judged,
     *,
-    lam: float | None = None,
     wanted: float = math.inf,
 ) -> DualBound:
     """The bound of a point, corrected if it is below ``wanted``, and the scaled point."""
     rows, best = problem.rows, judged
     if judged.value < wanted and rows.n_columns <= _DIRECT_LIMIT:
         with np.errstate(over="ignore", invalid="ignore"):
-            other = _corrected(problem, coefficients, judged, lam)
+            other = _corrected(problem, coefficients, judged)
             best = other if other.value > judged.value else judged
     value = best.value if best.coordinates.admits(coefficients) else 0.0
     return DualBound(value, rows.run(_scaled, best.state, best.factor)[0])
 
 
-def _corrected(
-    problem: Problem, coefficients: FloatArray, judged: Judged, lam: float | None
-) -> Judged:
+def _corrected(problem: Problem, coefficients: FloatArray, judged: Judged) -> Judged:
     """The point after a correction of s; unchanged if no correction exists."""
     _, (hessian,) = problem.rows.run(_hessian, judged.state)
     room = max(problem.epsilon - judged.sums.spent, 0.0) * (1.0 - 1e-12)
     found, gradient = judged.coordinates, judged.sums.gradient
-    step = correction(found, hessian, gradient, coefficients, room, lam)
+    step = correction(found, hessian, gradient, coefficients, room)
     if not np.isfinite(step).all():
         return judged
-    return _visited(problem, found, lam, _moved, judged.state, coefficients, step)
+    return _visited(problem, found, _moved, judged.state, coefficients, step)
 
 
 def pair_bound(
@@ -106,12 +100,10 @@ def pair_bound(
     coefficients: FloatArray,
     given: State | None,
     *,
-    lam: float | None = None,
     wanted: float = math.inf,
 ) -> DualBound:
     """The best bound of a dual point, or one that reaches ``wanted``."""
-    judged = judge(problem, coefficients, given, lam)
-    return settle(problem, coefficients, judged, lam=lam, wanted=wanted)
+    return settle(problem, coefficients, judge(problem, coefficients, given), wanted=wanted)
 
 
 def parts(problem: PosedProblem, point: State) -> tuple[State, State]:
@@ -120,13 +112,11 @@ def parts(problem: PosedProblem, point: State) -> tuple[State, State]:
     return s, a
 
 
-def _visited(
-    problem: Problem, coordinates: Coordinates, lam: float | None, visit: Any, *arguments: Any
-) -> Judged:
+def _visited(problem: Problem, coordinates: Coordinates, visit: Any, *arguments: Any) -> Judged:
     state, (found, chain, n_blocks) = problem.rows.run(visit, *arguments)
     entropy, flips = found[-2:].tolist()
     sums = DualSums(found[:-2], problem.cost.spent(flips), entropy, chain + n_blocks)
-    return Judged(*lower_bound(coordinates, problem.epsilon, sums, lam), state, sums, coordinates)
+    return Judged(*lower_bound(coordinates, problem.epsilon, sums), state, sums, coordinates)
 
 
 def _judge(

@@ -13,7 +13,6 @@ between samples (:mod:`.label_costs`), the rows hold multiples of it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -32,7 +31,7 @@ from ..rows.local import LocalRows
 from ..rows.reductions import Max
 from .domains import Declared, Domains, check_domains, domains_of
 from .label_costs import FlipCosts, flip_costs, is_stated_singly, with_flip_costs
-from .losses import LAMBDA_CONSTANT, flip_loss
+from .losses import flip_loss
 from .norms import Norm, get_norm
 from .parameters import check_cost_matrix, check_costs, check_epsilon, check_kappa
 from .robust_loss import RobustLoss
@@ -179,11 +178,6 @@ class Problem(PosedProblem):
 
     n_classes = 2
     several = False
-
-    @property
-    def lambda_upper_bound(self) -> float:
-        """Proposition 3.1: ``λ* ≤ 0.2785 / ε`` for every norm, weighting and intercept."""
-        return LAMBDA_CONSTANT / self.epsilon if self.epsilon > 0.0 else math.inf
 
     @property
     def flips(self) -> bool:

@@ -12,7 +12,6 @@ from ..problem.classes import ClassProblem
 from ..problem.problem import Problem
 from ..problem.result import Result
 from ..rows.arrays import FloatArray
-from ..rows.interface import State
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,13 +96,6 @@ def dual_point_of(problem: Problem | ClassProblem, start: Result) -> Any:
     if dual is None or dual.s.shape != (rows.n_samples,):
         return None
     return rows.pair(rows.scatter(dual.s), rows.scatter(dual.flip_share))
-
-
-def flip_shares_of_start(problem: Problem, start: Result) -> State:
-    """``a`` of a result, zeros if it has none for these samples."""
-    n_samples = problem.rows.n_samples
-    a = np.zeros(n_samples) if start.dual is None else start.dual.flip_share
-    return problem.rows.scatter(a if a.shape == (n_samples,) else np.zeros(n_samples))
 
 
 #: Distance of a result of which nothing is known, in nats: a tenth of what a constant model has.
