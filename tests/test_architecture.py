@@ -17,19 +17,6 @@ def order() -> list[str]:
     return re.findall(r"\w+", ORDER[1])[::-1]
 
 
-#: Modules whose classes have successors of the same name in other modules.
-BEING_REPLACED = {
-    "domain_moves.py",
-    "measured_features.py",
-    "measured_model.py",
-    "old_adversary.py",
-    "old_metrics.py",
-    "old_worst.py",
-    "worst_distribution.py",
-    "decisions.py",
-}
-
-
 @cache
 def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
@@ -141,8 +128,6 @@ def test_public_classes_go_by_their_public_address():
 def test_a_class_has_its_name_for_itself():
     homes: dict[str, list[str]] = {}
     for path in SOURCE.rglob("*.py"):
-        if path.name in BEING_REPLACED:
-            continue
         for node in ast.walk(parsed(path)):
             if isinstance(node, ast.ClassDef):
                 homes.setdefault(node.name, []).append(str(path.relative_to(SOURCE)))

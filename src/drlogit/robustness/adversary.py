@@ -304,10 +304,9 @@ class Adversary:
     def nominal(self, metric: Metric, weights: FloatArray | None = None) -> float:
         """The metric of the rows as they are; NaN for a ratio that is not defined there."""
         weights = self.weights if weights is None else weights
-        above, below = (float(weights @ each) for each in self.values(metric))
-        if metric.below is None:
-            return above
-        return above / below if below > 0.0 else math.nan
+        above, below = self.values(metric)
+        total = 1.0 if metric.below is None else float(weights @ below)
+        return float(weights @ above) / total if total > 0.0 else math.nan
 
     @one_blas_thread
     def value(

@@ -129,7 +129,8 @@ class Crossings:
         found = reach(np.where(down, 1.0, -1.0), items, self.weighed)
         need, n = np.maximum(gap, 0.0), gap.size
         room = found.distances @ found.rates
-        slack = _ROUNDING * (need + found.groups.sum(axis=1) + room + self._scale)
+        terms = need + found.groups.sum(axis=1) + room + np.abs(self.coefficients).max()
+        slack = _ROUNDING * terms
         alike = [np.flatnonzero(costs == cost) for cost in np.unique(costs)]
         ranks = np.zeros(found.groups.shape, dtype=np.intp)
         for group in alike:  # of those that cost the same, the largest gains first
@@ -170,10 +171,6 @@ class Crossings:
         for values, others in zip(found, there, strict=True):
             values[ends] = others[ends]
         return found
-
-    @property
-    def _scale(self) -> float:
-        return float(np.abs(self.coefficients).max(initial=0.0))
 
     def changes_across(self, index: IndexArray, crossing: Crossing, down: BoolArray) -> Any:
         """The changes of features with domains in a crossing; sparse."""

@@ -165,8 +165,7 @@ class MeasuredModel:
         """Rows of X after changes of the matrix, a sparse array with a row for each."""
         changes = sp.csc_array(changes)
         columns = {int(j): table.columns[j] for j in np.unique(sp.find(changes)[1])}
-        unknown = next((c for c in columns.values() if c.source is None), None)
-        if unknown is not None:
+        for unknown in (column for column in columns.values() if column.source is None):
             raise ValueError(
                 f"the worst case changes what step {unknown.step} has made, which is not a column "
                 f"of X: {_LAST_STEP}"

@@ -175,10 +175,10 @@ def _imputer(imputer: Any, words: str, columns: list[Column]) -> list[Column] | 
         known = [value == value for value in imputer.statistics_]  # not NaN
         columns = [*itertools.compress(columns, known)]
     indicator = getattr(imputer, "indicator_", None)
-    return columns if indicator is None else columns + _missing(indicator, words, columns)
+    return columns if indicator is None else columns + _missing(indicator)
 
 
-def _missing(step: Any, words: str, columns: list[Column]) -> list[Column]:
+def _missing(step: Any) -> list[Column]:
     """Indicators of missing numbers, which stay as they are."""
     return [Column()] * len(step.features_)
 
@@ -224,7 +224,7 @@ _KNOWN: dict[str, Callable[[Any, str, list[Column]], list[Column] | None]] = {
     "KBinsDiscretizer": _bins,
     "MaxAbsScaler": _scaler,
     "MinMaxScaler": _scaler,
-    "MissingIndicator": _missing,
+    "MissingIndicator": lambda step, *_: _missing(step),
     "OneHotEncoder": _one_hot_encoder,
     "RobustScaler": _scaler,
     "SelectorMixin": _selected,
