@@ -157,7 +157,7 @@ def test_foreign_models_need_a_ball_and_take_that_of_ours():
     inside.fit(numbers, y)
     assert drlogit.audit(inside, numbers, y).first.epsilon > 0.0
     with pytest.raises(ValueError, match="state one for all models in the units of X"):
-        drlogit.audit([inside, pipeline], numbers, y)
+        drlogit.audit({"ours": inside, "theirs": pipeline}, numbers, y)
 
 
 def test_unseen_rows_bring_promises(robust):
@@ -201,6 +201,16 @@ def test_rows_that_break_first_do_break_by_the_change_that_is_named(robust):
         assert robust.predict(after)[0] != row.label
 
 
+def test_changes_within_the_observed_range_are_preferred_to_cheaper_ones():
+    rng = np.random.default_rng(5)
+    X = np.column_stack([0.01 * rng.random(80), rng.uniform(-5.0, 5.0, 80)])
+    y = (X.sum(axis=1) > 0.0).astype(int)
+    ball = drlogit.Ball(0.1, feature_costs={0: 0.01, 1: 1.0})
+    rows = drlogit.audit((np.ones(2), 0.0), X, y, ball=ball, limit=0.2).first.rows
+    assert rows["observed"].all()
+    assert set(rows["column"]) == {1}
+
+
 def test_changes_beyond_the_observed_range_say_so():
     rng = np.random.default_rng(3)
     X = pd.DataFrame({"size": np.concatenate([rng.random(50), 9.0 + rng.random(50)])})
@@ -229,8 +239,7 @@ def test_several_classes():
 
 
 def test_names_frames_and_radii(robust, report):
-    pair = (np.array([1.0]), 0.0)
-    assert list(named_models([pair, pair])) == ["(coef, intercept) 1", "(coef, intercept) 2"]
+    assert list(named_models((np.array([1.0]), 0.0))) == ["(coef, intercept)"]
     with pytest.raises(ValueError, match="no model to audit"):
         named_models({})
     with pytest.raises(ValueError, match="part must be"):

@@ -198,6 +198,8 @@ def test_deviations_are_those_of_the_fit_or_it_is_refused():
     plain = LogisticRegression().fit(A, b)
     with pytest.raises(ValueError, match=r"ball=ball\.resolve\(X_train, y_train\)"):
         drlogit.guarantee(plain, X, y, ball=ball)
+    with pytest.raises(ValueError, match=r"ball=ball\.resolve\(X_train, y_train\)"):
+        drlogit.guarantee(plain, X, y, ball=drlogit.Ball.tolerating(labels=0.02))
     resolved = drlogit.guarantee(plain, X, y, ball=ball.resolve(A, b), random_state=0)
     scaled = make_pipeline(StandardScaler(), LogisticRegression()).fit(A, b)
     found = drlogit.guarantee(scaled, X, y, ball=ball, random_state=0)

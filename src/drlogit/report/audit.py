@@ -38,9 +38,6 @@ _RADII = 9
 #: The number of rows that are listed as those that break first.
 _LISTED = 10
 
-#: Height of the page in a notebook, in pixels: a screen without its bars.
-_NOTEBOOK_HEIGHT = 760
-
 
 @dataclass(frozen=True, eq=False)
 class ModelAudit:
@@ -156,9 +153,7 @@ class Audit:
                 for name, each in made.items()
             ]
         else:
-            raise ValueError(
-                f"part must be 'radii', 'columns', 'rows', 'groups' or 'promises', got {part!r}"
-            )
+            raise ValueError(f"part must be radii, columns, rows, groups or promises, got {part!r}")
         return pd.DataFrame(records)
 
     # --- sentences --------------------------------------------------------------------------
@@ -325,7 +320,7 @@ class Audit:
         """For notebooks: the page in a frame of its own, which contains its styles."""
         return (
             f'<iframe srcdoc="{escape(self.to_html())}" title="Audit" loading="lazy" '
-            f'style="width: 100%; height: {_NOTEBOOK_HEIGHT}px; border: 0"></iframe>'
+            f'style="width: 100%; height: 760px; border: 0"></iframe>'
         )
 
 
@@ -348,7 +343,7 @@ def audit(
 
     Parameters
     ----------
-    model : a model, or a list or dict of models
+    model : a model, or a dict of models
         Each as in :func:`drlogit.worst_case`.
     X, y, sample_weight
         The rows that the ball is around.
@@ -466,17 +461,12 @@ def _radii(
 
 
 def named_models(model: Any) -> dict[str, Any]:
-    """The models under distinct names."""
-    if isinstance(model, Mapping):
-        models = {str(name): each for name, each in model.items()}
-    else:
-        each = model if isinstance(model, list) else [model]
-        names = [_name(one) for one in each]
-        numbers = [f" {k}" if names.count(name) > 1 else "" for k, name in enumerate(names, 1)]
-        models = {n + k: one for n, k, one in zip(names, numbers, each, strict=True)}
-    if not models:
-        raise ValueError("no model to audit: the list or mapping is empty")
-    return models
+    """The models under their names."""
+    if not isinstance(model, Mapping):
+        return {_name(model): model}
+    if not model:
+        raise ValueError("no model to audit: the dict is empty")
+    return {str(name): each for name, each in model.items()}
 
 
 def _name(model: Any) -> str:

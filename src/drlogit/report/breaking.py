@@ -61,20 +61,15 @@ def breaking_columns(adversary: Adversary, metric: Metric, limit: float) -> Any:
 
     share = radius_of(epsilon=1.0, kappa=1.0, feature_costs=still)
     radii = radius_of(feature_costs=still) / epsilon
-    records = [{"column": "labels", "kind": "labels", "breaks_at": share, "radii": radii}]
+    records = [("labels", "labels", share, radii)]
     costs = ball.feature_costs if isinstance(ball.feature_costs, Mapping) else {}
     for feature in leading_columns(adversary):
         alone = radius_of(epsilon=1.0, kappa=math.inf, feature_costs={**still, feature.name: 1.0})
         cost = costs.get(feature.name, 1.0 / feature.deviation)
-        records.append(
-            {
-                "column": feature.name,
-                "kind": "category" if feature.is_category else "number",
-                "breaks_at": alone,
-                "radii": cost * alone / epsilon if alone else 0.0,
-            }
-        )
-    return pd.DataFrame(records).sort_values("radii", kind="stable", ignore_index=True)
+        kind = "category" if feature.is_category else "number"
+        records.append((feature.name, kind, alone, cost * alone / epsilon if alone else 0.0))
+    frame = pd.DataFrame(records, columns=["column", "kind", "breaks_at", "radii"])
+    return frame.sort_values("radii", kind="stable", ignore_index=True)
 
 
 def leading_columns(adversary: Adversary) -> list[Feature]:

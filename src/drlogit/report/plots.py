@@ -20,20 +20,12 @@ DASHES = ("-", "--", "-.", ":")
 LEFT, BOTTOM, WIDTH, HEIGHT = 0.14, 0.16, 0.83, 0.8
 
 
-def new_axes(width: float, height: float) -> Any:
-    """New axes, in a figure of this size in inches."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(
-            'drawing needs matplotlib, which is not installed: pip install "drlogit[plot]"'
-        ) from error
-    return plt.subplots(figsize=(width, height), layout="constrained")[1]
-
-
 def draw_curves(report: Any, ax: Any = None) -> Any:
     """Draw the worst value of each model against the radius."""
-    ax = new_axes(7.0, 4.0) if ax is None else ax
+    if ax is None:
+        import matplotlib.pyplot as plt
+
+        ax = plt.subplots(figsize=(7.0, 4.0), layout="constrained")[1]
     radii = np.linspace(0.0, report.epsilons[-1], _POINTS)
     for k, (name, each) in enumerate(report.models.items()):
         values = [each.adversary.value(each.metric, radius) for radius in radii.tolist()]

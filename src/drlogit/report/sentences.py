@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from ..robustness.metrics import Metric
@@ -33,7 +32,6 @@ def decides(metric: Metric) -> str:
     if metric.threshold is None:
         return "The model predicts the most probable class."
     words = f"{_label(metric)} is predicted if its probability is at least {metric.threshold:.4g}."
-    words = words[0].upper() + words[1:]
     if metric.name != "cost" or metric.table is None:
         return words
     names = _other(metric), _label(metric)
@@ -48,8 +46,6 @@ def decides(metric: Metric) -> str:
 
 def amount(column: Any) -> str:
     """How much must go wrong in a column, from a row of the frame of breaking points."""
-    if math.isinf(column.breaks_at):
-        return "no error"
     if column.kind == "labels":
         return f"{percent(column.breaks_at, -1.0)} wrong labels"
     if column.kind == "category":
