@@ -1,11 +1,12 @@
 """Show how much must go wrong until models fail, and what can be promised.
 
-Prints how far errors and losses can rise when the data are wrong, through which column, and which
-rows break first. -o writes a web page that needs no network. The models are not refitted. With
---unseen, for rows that no model was fitted to, limits for new data are stated, too.
+Prints how much may go wrong with the data until the errors of a model reach a limit, through which
+column, and which rows break first. -o writes a web page that needs no network. The models are not
+refitted. With --unseen, for rows that no model was fitted to, limits for new data are stated, too.
 
     drlogit audit model.json test.csv
     drlogit audit robust.json tuned.json kept.csv --unseen --by sex -o report.html
+    drlogit audit model.json kept.csv --metric recall --limit 0.5 --tolerate labels=0.05 age=2
     drlogit audit model.json kept.csv --cost well:sick=1 sick:well=5 --json
 """
 
@@ -18,7 +19,7 @@ from ..files.model_file import read_model
 from ..report.audit import audit
 from . import options
 from .console import Console, Exit
-from .data import read_asked
+from .data import read_asked, stated_ball
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -30,10 +31,13 @@ def add_options(parser: ArgumentParser) -> None:
     add("-o --output FILE", "web page to write (.html)")
     add = options.group(parser, "audit")
     add("--unseen", "the models have not seen these rows: state limits for new data, too")
-    add("--by COLUMN", "report each value of this column separately")
+    add("--metric NAME", "error, log_loss, recall, fpr, precision or npv (default: error)")
     options.add_cost(add)
+    add("--limit VALUE", "what the metric must not reach (default: a constant model's)", type=float)
+    add("--by COLUMN", "report each value of this column separately")
     options.add_threshold(parser)
     options.add_file_options(parser)
+    options.add_ball_options(parser, "the ball of the model")
 
 
 def run(arguments: Namespace, console: Console) -> int:
@@ -50,20 +54,24 @@ def run(arguments: Namespace, console: Console) -> int:
             models,
             samples.X,
             samples.labels,
-            sample_weight=samples.sample_weight,
-            by=None if by is None else {arguments.by: by.astype(str).to_numpy()},
-            holdout=(samples.X, samples.labels) if arguments.unseen else None,
-            metric=asked.costs(arguments.cost) or "error",
+            ball=stated_ball(arguments, asked.classes, asked.model.ball_),
+            metric=asked.costs(arguments.cost) or arguments.metric or "error",
+            limit=arguments.limit,
             threshold=asked.threshold(arguments.threshold),
             pos_label=asked.positive,
+            by=None if by is None else {arguments.by: by.astype(str).to_numpy()},
+            holdout=(samples.X, samples.labels) if arguments.unseen else None,
+            sample_weight=samples.sample_weight,
         )
         if arguments.output is not None:
-            report.to_html(arguments.output, title=f"Audit on {samples.file.name}")
-    record = {"files": [*models], "data": samples.file.name, "positive": asked.positive}
+            title = f"How much may go wrong in {samples.file.name}?"
+            report.to_html(arguments.output, title=title)
+    record = {"models": [*models], "data": samples.file.name, "positive": asked.positive}
     for part in ("radii", "columns", "rows", "groups", "promises"):
         record[part] = report.to_frame(part).to_dict("records")
+    record |= {"limit": report.limit, "verdict": report.verdict()}
     written = f"\n\nWritten: {arguments.output}" if arguments.output is not None else ""
-    console.answer(record | {"verdict": report.verdict()}, lambda: f"{report}{written}")
+    console.answer(record, lambda: f"{report}{written}")
     return Exit.DONE
 
 

@@ -15,7 +15,7 @@ from argparse import ArgumentParser, Namespace
 from ..robustness.shift import measure_shift
 from . import options
 from .console import Console, Exit
-from .data import read_asked
+from .data import read_asked, stated_ball
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -25,18 +25,19 @@ def add_options(parser: ArgumentParser) -> None:
     add("DATA", "reference rows with labels, preferably not those of the fit")
     add("NEW", "new rows")
     options.add_file_options(parser)
+    options.add_ball_options(parser, "the ball of the model")
 
 
 def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
     asked = read_asked(arguments, console, arguments.data)
-    new = read_asked(arguments, console, arguments.new)
-    if new.samples.y is None:
-        console.note(f"{new.samples.file.name} has no labels, so the loss there is estimated")
+    old, new = asked.samples, read_asked(arguments, console, arguments.new).samples
+    if new.y is None:
+        console.note(f"{new.file.name} has no labels, so the loss there is estimated")
+    ball = stated_ball(arguments, asked.classes, asked.model.ball_)
     with console.progress("shift"):
-        found = measure_shift(
-            asked.model, asked.samples.X, asked.samples.labels, new.samples.X, new.samples.y
-        )
-    plain = {"columns": found.columns.to_dict("records"), "ball": found.ball.allowed()}
-    console.answer({**vars(found), **plain}, lambda: str(found))
+        found = measure_shift(asked.model, old.X, old.labels, new.X, new.y, ball=ball)
+    record = {**vars(found), "ball": found.ball.allowed()}
+    record["columns"] = found.columns.to_dict("records")
+    console.answer(record, lambda: str(found))
     return Exit.DONE

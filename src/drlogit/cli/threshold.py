@@ -19,7 +19,7 @@ from ..files.model_file import write_model
 from ..robustness.threshold import choose_threshold
 from . import options
 from .console import Console, Exit
-from .data import read_asked
+from .data import read_asked, stated_ball
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -35,29 +35,31 @@ def add_options(parser: ArgumentParser) -> None:
     add("--min-recall SHARE", "smallest share of positives that are found", type=float)
     add = options.group(parser, "promise")
     said = "confidence for all cut-offs together (default: 0.95)"
-    add("--confidence SHARE", said, type=float, default=0.95)
+    add("--confidence SHARE", said, type=float, default=0.95, dest="confidence_level")
     options.add_file_options(parser)
+    options.add_ball_options(parser, "the ball of the model")
 
 
 def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
     asked = read_asked(arguments, console, arguments.data)
+    stated = {name: getattr(arguments, name) for name in ("max_fpr", "min_precision", "min_recall")}
     with console.progress("threshold"):
         found = choose_threshold(
             asked.model,
             asked.samples.X,
             asked.samples.labels,
             costs=asked.costs(arguments.cost),
-            max_fpr=arguments.max_fpr,
-            min_precision=arguments.min_precision,
-            min_recall=arguments.min_recall,
+            ball=stated_ball(arguments, asked.classes, asked.model.ball_),
             pos_label=asked.positive,
-            confidence_level=arguments.confidence,
+            confidence_level=arguments.confidence_level,
             random_state=0,
+            **stated,
         )
     if arguments.output is not None:
         write_model(asked.model, arguments.output, {**asked.notes, "threshold": found.threshold})
         console.note(f"{arguments.output} has the cut-off, and drlogit predict decides by it")
-    promises = {"promise": found.promise.value, "usual_promise": found.usual_promise.value}
-    console.answer({**vars(found), **promises}, str(found))
+    record = {"positive": asked.positive, "threshold": found.threshold}
+    record["promise"] = float(found.promise)
+    console.answer(record, str(found))
     return Exit.DONE

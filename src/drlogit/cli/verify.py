@@ -32,14 +32,9 @@ def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
     asked = read_asked(arguments, console, arguments.data)
     samples = asked.samples
+    data = samples.X, samples.labels, arguments.proof
     with console.progress("verify"):
-        verdict = verify(
-            asked.model,
-            samples.X,
-            samples.labels,
-            arguments.proof,
-            sample_weight=samples.sample_weight,
-        )
+        verdict = verify(asked.model, *data, sample_weight=samples.sample_weight)
     record = {"model": arguments.model, "data": samples.file.name, "proof": arguments.proof}
     record |= {**asdict(verdict), "gap": verdict.gap}
     text = [
