@@ -29,6 +29,7 @@ class BestProven:
     tol: float
     judged: bool
     model: FloatArray | None = None
+    returned: tuple[FloatArray, Any] | None = None  # its coefficients and intercepts for the user
     certificate: Certificate | None = None
     status: Status = Status.FAILED
     n_iter: int = 0
@@ -48,10 +49,11 @@ class BestProven:
 
     def add(self, found: Solution) -> None:
         """Certify a solution, as the user gets it: for the features as they were given."""
-        model = self.problem.join(*self.problem.split(found.coefficients))
+        returned = self.problem.split(found.coefficients)
+        model = self.problem.join(*returned)
         new, old = self._certificate(found, model), self.certificate
         if old is None or new.primal < old.primal:
-            self.model = model
+            self.model, self.returned = model, returned
             kept = new if old is None else replace(old, primal=new.primal, lam=new.lam)
         else:
             kept = old

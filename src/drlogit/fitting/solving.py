@@ -160,7 +160,8 @@ def solve_problem(
         model, certificate = best.model, best.certificate
         assert model is not None
         assert certificate is not None
-        coef, intercept = problem.split(model)
+        assert best.returned is not None
+        coef, intercept = best.returned
         moved = with_exact_zeros(problem, model, certificate, tol)
         coef, intercept, certificate = moved or (coef, intercept, certificate)
     ended = best.status
