@@ -129,8 +129,7 @@ class Crossings:
         found = reach(np.where(down, 1.0, -1.0), items, self.weighed)
         need, n = np.maximum(gap, 0.0), gap.size
         room = found.distances @ found.rates
-        terms = need + found.groups.sum(axis=1) + room + np.abs(self.coefficients).max()
-        slack = _ROUNDING * terms
+        slack = _ROUNDING * (need + found.groups.sum(axis=1) + room + abs(self.coefficients).max())
         alike = [np.flatnonzero(costs == cost) for cost in np.unique(costs)]
         ranks = np.zeros(found.groups.shape, dtype=np.intp)
         for group in alike:  # of those that cost the same, the largest gains first

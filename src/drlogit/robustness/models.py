@@ -21,6 +21,7 @@ from sklearn.base import is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from ..estimators.robust_classifier import RobustLinearClassifier
+from ..estimators.tables.encoding import Encoding
 from ..estimators.tables.frames import rows_of
 from ..estimators.training_data import matrix_of
 from ..problem.ball import Ball
@@ -45,8 +46,9 @@ _LAST_STEP = (
 class Table(NamedTuple):
     """Rows as a matrix of numbers, the model of its columns, and what they mean.
 
-    ``columns`` says where the columns of the matrix come from in X.  ``from_rows``: deviations are
-    those of the rows at hand, because those of the rows of the fit are not known.
+    ``columns`` says where the columns of the matrix come from in X; empty if they are those of X.
+    ``from_rows``: deviations are those of the rows at hand, because those of the rows of the fit
+    are not known.
     """
 
     matrix: Matrix
@@ -164,7 +166,8 @@ class MeasuredModel:
     def moved(self, X: Any, table: Table, index: Any, changes: Any) -> Any:
         """Rows of X after changes of the matrix, a sparse array with a row for each."""
         changes = sp.csc_array(changes)
-        columns = {int(j): table.columns[j] for j in np.unique(sp.find(changes)[1])}
+        some = np.unique(sp.find(changes)[1]).tolist()
+        columns = {j: table.columns[j] if table.columns else Column(j) for j in some}
         for unknown in (column for column in columns.values() if column.source is None):
             raise ValueError(
                 f"the worst case changes what step {unknown.step} has made, which is not a column "
@@ -202,11 +205,14 @@ class MeasuredModel:
 
     def _columns(self, names: Sequence[Any]) -> tuple[Column, ...]:
         """Where the columns of the matrix come from in X."""
+        encoding = getattr(self.fit, "encoding_", None)
+        if self.steps is None and encoding is None:
+            return ()
         columns, width = [Column(j) for j in range(len(names))], int(self.coef.shape[-1])
         if self.steps is not None:
             seen = width if self.fit is None else self.fit.n_features_in_
             columns = follow_steps(self.steps.steps, columns, seen)
-        return tuple(_encoded(self.fit, columns))
+        return tuple(columns if encoding is None else _encoded(encoding, columns))
 
     def _refuse_unknown(self, columns: Sequence[Column]) -> None:
         """``ValueError`` if the model uses columns that are not columns of X, scaled or encoded."""
@@ -384,20 +390,16 @@ def _changed(
     return found
 
 
-def _encoded(fit: RobustLinearClassifier | None, columns: list[Column]) -> list[Column]:
+def _encoded(encoding: Encoding, columns: list[Column]) -> list[Column]:
     """The columns of the matrix of one of our models, in terms of those of its table."""
-    encoding = getattr(fit, "encoding_", None)
-    if encoding is None:
-        return columns
     made = []
     for k, (column, known) in enumerate(zip(columns, encoding.columns, strict=True)):
         if known.levels is None:
             made.append(column)
         for level in known.levels or ():
-            value = level
+            value: Any = level
             if level is not None and known.kind != "text":
                 value = level == "True" if known.kind == "truth" else float(level)
             said = "missing" if level is None else level
-            group = ("encoding", k)
-            made.append(level_column(column, group, said, value, otherwise="a level not seen"))
+            made.append(level_column(column, ("encoding", k), said, value))
     return made
