@@ -4,7 +4,7 @@ A line that no test notices when it is wrong is not tested.  All mutants of a mo
 into one copy of it, in which the environment chooses the one that is alive, so that a module is
 built once.  The relevant tests run for each mutant, those of the module itself first.
 
-    python tests/mutants.py [--count 60] [--seed 0] [--jobs 2] [--module _pair ...] [--list]
+    python tests/mutants.py [--count 60] [--seed 0] [--jobs 2] [--module _labels ...] [--list]
 """
 
 from __future__ import annotations
@@ -34,13 +34,11 @@ SECONDS = 150
 
 #: The modules that are broken, and the tests that should notice, the fastest first.
 TARGETS = {
-    "engine/_sums": "engine/test_kernels_pair.py engine/test_engine.py",
-    "engine/_pair": "engine/test_kernels_pair.py engine/test_kernels_newton.py "
-    "engine/test_engine.py",
+    "engine/_sums": "engine/test_kernels_labels.py engine/test_engine.py",
+    "engine/_labels": "engine/test_kernels_labels.py engine/test_kernels_newton.py "
+    "engine/test_engine.py engine/test_classes.py",
     "engine/_pieces": "engine/test_kernels_pieces.py engine/test_kernels_newton.py "
     "engine/test_domain_solver.py",
-    "engine/_classes": "engine/test_kernels_classes.py engine/test_kernels_newton.py "
-    "engine/test_classes.py",
     "engine/_survey": "engine/test_kernels_survey.py engine/test_large.py",
     "engine/_newton": "engine/test_kernels_cones.py engine/test_kernels_newton.py "
     "engine/test_engine.py engine/test_domain_solver.py",

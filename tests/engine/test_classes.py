@@ -13,7 +13,7 @@ from benchmarks import stated
 import drlogit
 import zoo
 from class_zoo import conic_value, generated
-from drlogit.engine import class_system
+from drlogit.engine import systems
 
 
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
@@ -170,7 +170,7 @@ def test_no_number_of_coefficients_is_refused(ball: dict[str, Any]) -> None:
 @pytest.mark.parametrize("costs", [None, "free"])
 def test_without_a_matrix_of_all_coefficients_a_gap_is_certified(monkeypatch, costs: Any) -> None:
     """Preconditioned by the diagonal; with free columns, too, which are not penalised."""
-    monkeypatch.setattr(class_system, "MOST_COEFFICIENTS", 0)
+    monkeypatch.setattr(systems, "MOST_COEFFICIENTS", 0)
     X, _, y = wide_classes(24)
     ball: dict[str, Any] = {"epsilon": 0.05, "kappa": 1.0, "norm": "l2"}
     if costs is not None:

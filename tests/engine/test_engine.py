@@ -15,8 +15,9 @@ from benchmarks.domain_cases import domain_case
 import drlogit
 import zoo
 from drlogit.dual import _certificate
-from drlogit.engine import _pair, _survey, wide
-from drlogit.engine.pair import PairSamples, Scaling, interior_point
+from drlogit.engine import _labels, _survey, wide
+from drlogit.engine.interior_point import interior_point
+from drlogit.engine.labels import LabelSamples, LabelScaling
 from drlogit.engine.settings import SETTINGS
 from drlogit.fitting.solving import solve_problem
 from drlogit.problem import _losses
@@ -114,22 +115,24 @@ def test_loops_refuse_arrays_of_other_lengths():
     X, y = zoo.logistic_data(50, 4)
     rows = build_problem(X, y, epsilon=0.02, kappa=1.0).rows
     block, other = rows.blocks[0], build_problem(X[:40], y[:40], epsilon=0.02, kappa=1.0).rows
-    coef, one, loss = np.ones(6), np.ones(1), np.zeros(0)
-    state = _pair.open_pair(block.compiled, one, loss, coef, 0.1)
-    plain = _pair.open_pair(block.compiled, loss, loss, coef, 0.1)
-    state, _ = _pair.linearise_pair(block.compiled, state, coef, 0.0, 0.0)
-    short = other.blocks[0].compiled
+    coef, one, none, own = np.ones(6), np.ones(1), np.zeros((0, 0)), np.ones(50, np.int32)
+    kappa = np.zeros((2, 50))
+    state = _labels.open_labels(block.compiled, own, kappa, none, coef, 0.1)
+    plain = _labels.open_labels(block.compiled, own, None, none, coef, 0.1)
+    state, _ = _labels.linearise_labels(block.compiled, state, coef, 0.0, 0.0)
+    short, half = other.blocks[0].compiled, np.full((2, 49), 0.5)
     wrong = [
-        (_pair.open_pair, block.compiled, np.ones(49), loss, coef, 0.1),
-        (_pair.open_pair, block.compiled, one, np.ones(49), coef, 0.1),
-        (_pair.open_pair, block.compiled, one, loss, coef[1:], 0.1),
-        (_pair.linearise_pair, short, state, coef, 0.0, 0.0),
-        (_pair.linearise_pair, block.compiled, state, coef[1:], 0.0, 0.0),
-        (_pair.predict_pair, short, state, coef),
-        (_pair.predict_pair, block.compiled, plain, coef),
-        (_pair.correct_pair, block.compiled, state, coef, 0.1, 1.0),
-        (_pair.certify_pair, short, state, coef),
-        (_pair.certify_pair, block.compiled, (state, np.ones((2, 49))), coef),
+        (_labels.open_labels, block.compiled, own[1:], kappa, none, coef, 0.1),
+        (_labels.open_labels, block.compiled, own, half, none, coef, 0.1),
+        (_labels.open_labels, block.compiled, own, kappa, half, coef, 0.1),
+        (_labels.open_labels, block.compiled, own, kappa, none, coef[1:], 0.1),
+        (_labels.linearise_labels, short, state, coef, 0.0, 0.0),
+        (_labels.linearise_labels, block.compiled, state, coef[1:], 0.0, 0.0),
+        (_labels.predict_labels, short, state, coef),
+        (_labels.predict_labels, block.compiled, plain, coef),
+        (_labels.correct_labels, block.compiled, state, coef, 0.1, 1.0),
+        (_labels.certify_labels, short, state, coef),
+        (_labels.certify_labels, block.compiled, (state, np.stack([half, half])), coef),
         (_survey.survey, block.compiled, np.ones(49), 1.0, 1.0, np.ones(50)),
         (_survey.survey, block.compiled, one, 1.0, 1.0, np.ones(49)),
         (_losses.log_loss_sum, np.ones(3), np.ones(2)),
@@ -158,8 +161,8 @@ def test_a_block_keeps_what_a_table_fit_worked_out_but_not_in_a_pickle():
 def test_states_are_not_changed_by_visits_and_survive_a_journey():
     X, y = zoo.logistic_data(300, 4)
     problem = build_problem(X, y, epsilon=0.02, kappa=1.0)
-    scaling = Scaling(problem)
-    newton, samples = scaling.newton(0.02), PairSamples(problem.rows, 1.0)
+    newton = LabelScaling(problem).newton(0.02)
+    samples = LabelSamples(problem, newton)
     newton.open(np.array([0.0, 0.0, 0.0, 0.0, 0.0, 1.0]), SETTINGS.start_mu)
     state = samples.open(newton.trial(0.0), SETTINGS.start_mu)
     coef = newton.trial(0.0)

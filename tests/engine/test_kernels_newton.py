@@ -16,8 +16,7 @@ import pytest
 import class_zoo
 import domain_zoo
 from drlogit.engine._sums import CURVATURE, NEW_PIECES, PROOF_ENTROPY, SLOPE
-from drlogit.engine.classes import ClassSamples, ClassScaling
-from drlogit.engine.pair import LossSamples, PairSamples, Scaling
+from drlogit.engine.labels import LabelSamples, LabelScaling
 from drlogit.engine.tables import PieceSamples, TableLayout
 from drlogit.fitting.classes import build_class_problem
 from drlogit.problem.problem import build_problem
@@ -28,9 +27,8 @@ MU = 0.05  # so large that trust rows do not move
 class Iterate:
     """Samples and everything of size n at an iterate that is neither central nor feasible."""
 
-    def __init__(self, samples, newton, state, moves=slice(None)):
+    def __init__(self, samples, newton, state):
         self.samples, self.newton, self.mu, self.state = samples, newton, MU, state
-        self.moves = moves  # the coordinates that do: the last of several classes stands still
         self.at(0.0, keep=True)
         for length in (0.4, 0.25):
             self.aim(0.3 * self.newton.mu, 0.5)
@@ -47,7 +45,7 @@ class Iterate:
         )
         newton.move(primal, dual)
         assert newton.linearise(sums, None if newton.wide is None else self.samples.curved(state))
-        self.values = newton.residuals()[self.moves], newton.complementarity, newton.loss
+        self.values = newton.residuals(), newton.complementarity, newton.loss
         if keep:
             self.state = state
         else:
@@ -72,12 +70,9 @@ def pair(norm, kappa, seed=1):
         X, y, epsilon=0.1, kappa=flips, norm=norm, feature_costs=costs,
         sample_weight=rng.uniform(0.5, 2.0, 60),
     )  # fmt: skip
-    scaling = Scaling(problem)
-    newton = scaling.newton(0.1)
+    newton = LabelScaling(problem).newton(0.1)
     x = np.append(0.05 * rng.standard_normal(newton.size - 1), 1.5)
-    samples = PairSamples(problem.rows, problem.kappa)
-    if kappa == math.inf:
-        samples = LossSamples(problem.rows, newton)
+    samples = LabelSamples(problem, newton)
     newton.open(x, MU)
     return Iterate(samples, newton, samples.open(newton.trial(0.0), MU))
 
@@ -97,14 +92,13 @@ def pieces(seed):
 def classes(seed):
     X, y, ball = class_zoo.generated(seed)
     problem = build_class_problem(X, y, classes=np.unique(y), **ball)
-    scaling = ClassScaling(problem)
-    newton = scaling.newton(problem.epsilon)
+    newton = LabelScaling(problem).newton(problem.epsilon)
     rng = np.random.default_rng(seed)
-    x = 0.02 * rng.standard_normal(newton.size) * (scaling.scale > 0.0)
+    x = 0.02 * rng.standard_normal(newton.size)
     x[-1] = 2.0
-    samples = ClassSamples(problem, newton)
+    samples = LabelSamples(problem, newton)
     newton.open(x, MU)
-    return Iterate(samples, newton, samples.open(newton.trial(0.0), MU), scaling.scale > 0.0)
+    return Iterate(samples, newton, samples.open(newton.trial(0.0), MU))
 
 
 CASES = {

@@ -8,9 +8,13 @@ import scipy.sparse as sp
 from benchmarks import stated
 
 from drlogit.engine import truncated as method
-from drlogit.engine._classes import single_product
 from drlogit.engine.preconditioners import Blocks, Diagonal
-from drlogit.engine.truncated_samples import WideSamples, class_matrices
+from drlogit.engine.truncated_samples import (
+    WideSamples,
+    class_matrices,
+    curvature_product,
+    single_product,
+)
 from drlogit.fitting.classes import build_class_problem
 from drlogit.rows.blocks import Block
 
@@ -68,13 +72,14 @@ def laplacians(curved):
 
 
 @pytest.mark.parametrize("intercept", [True, False])
-def test_a_product_in_single_precision_is_that_of_the_matrix(intercept):
+def test_products_are_those_of_the_matrix(intercept):
+    """In double and in single precision."""
     rng = np.random.default_rng(1)
     N, n, K = 1500, 7, 4
     X, w, curved = rng.standard_normal((N, n)), rng.uniform(0.5, 2.0, N), curvatures(rng, N, K)
     kappa = rng.uniform(0.0, 3.0, (N, K))
     v = 1e-30 * rng.standard_normal(K * (n + intercept) + 1)  # underflows if it is not scaled
-    found = single_product(X.astype(np.float32), intercept, w, curved, kappa, v)
+    block = Block(X, np.ones(N), w, intercept)
     Z = np.column_stack([X, np.ones(N)]) if intercept else X
     B, L = v[:-1].reshape(K, -1), laplacians(curved)
     hinges = laplacians(np.stack([np.zeros_like(curved[0]), curved[1]]))
@@ -83,7 +88,9 @@ def test_a_product_in_single_precision_is_that_of_the_matrix(intercept):
     image = w[:, None] * (np.einsum("ikl,il->ik", L, scores) + pull)
     along = w @ (kappa * (np.einsum("ikl,il->ik", hinges, scores) + pull)).sum(axis=1)
     expected = np.append((image.T @ Z).ravel(), along)
-    np.testing.assert_allclose(found, expected, atol=1e-6 * np.abs(expected).max())
+    for product, error in ((curvature_product, 1e-12), (single_product, 1e-6)):
+        found = product(block, curved, kappa, v)
+        np.testing.assert_allclose(found, expected, atol=error * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("sparse", [True, False])

@@ -11,7 +11,7 @@ from benchmarks import stated
 
 import zoo
 from drlogit.engine import row_space, wide
-from drlogit.engine.pair import LossSamples, PairSamples, Scaling
+from drlogit.engine.labels import LabelSamples, LabelScaling
 from drlogit.problem.problem import build_problem
 
 NORMS = ("l1", "l2", "linf")
@@ -58,16 +58,11 @@ def test_either_matrix_leads_to_the_same_optimum(seed, monkeypatch):
 
 def directions(problem, slopes=None):
     """The decrement and all directions at an iterate off the central path."""
-    scaling = Scaling(problem)
-    newton = scaling.newton(problem.epsilon)
+    newton = LabelScaling(problem).newton(problem.epsilon)
     rng = np.random.default_rng(0)
     x = np.append(0.01 * rng.standard_normal(newton.size - 1), 3.0)
     newton.open(x, 0.05)
-    samples = (
-        PairSamples(problem.rows, problem.kappa, slopes, system=newton.wide)
-        if problem.flips
-        else LossSamples(problem.rows, newton)
-    )
+    samples = LabelSamples(problem, newton, slopes)
     state, sums = samples.linearise(
         samples.open(newton.trial(0.0), 0.05), newton.trial(0.0), 0.0, 0.0, 0.05
     )

@@ -565,10 +565,10 @@ def cone_of(norm, where, last):
 
 
 cdef class PairwiseCones(Cones):
-    """A cone of the norm on x_j - x_k for each pair of classes; all together count as one product.
+    """A cone of the norm on x_j - x_k for each pair of labels; all together count as one product.
 
-    ``where`` are the places of a class's coefficients in the norm, ``stride`` is from one class to
-    the next.
+    The first label's coefficients are zero and are not stored.  ``where`` are the places of a
+    label's coefficients in the norm, ``stride`` is from one label to the next.
     """
 
     def __init__(self, norm, where, n_classes, stride, last):
@@ -580,19 +580,24 @@ cdef class PairwiseCones(Cones):
         self.n_classes, self.stride, self.each = n_classes, stride, 1.0 / len(self.pairs)
         self.local, self.between = np.zeros(m + 1), np.zeros((2, len(self.pairs), m + 1))
 
+    cdef Py_ssize_t place(self, Py_ssize_t q, Py_ssize_t side) noexcept:
+        """Where a label of pair q begins; negative for the first label."""
+        return (<Py_ssize_t>self.pairs[q][side] - 1) * self.stride
+
     cdef const double* difference(self, const double* x, Py_ssize_t q) noexcept:
         """x_j - x_k of pair q, and λ."""
-        cdef Py_ssize_t i, j = self.pairs[q][0] * self.stride, k = self.pairs[q][1] * self.stride
+        cdef Py_ssize_t i, j = self.place(q, 0), k = self.place(q, 1)
         for i in range(self.m):
-            self.local[i] = x[j + self.where[i]] - x[k + self.where[i]]
+            self.local[i] = (x[j + self.where[i]] if j >= 0 else 0.0) - x[k + self.where[i]]
         self.local[self.m] = x[self.last]
         return &self.local[0]
 
     cdef void spread(self, double* out, Py_ssize_t q) noexcept:
         """out += the transpose of ``difference`` of what is in ``local``, which is empty then."""
-        cdef Py_ssize_t i, j = self.pairs[q][0] * self.stride, k = self.pairs[q][1] * self.stride
+        cdef Py_ssize_t i, j = self.place(q, 0), k = self.place(q, 1)
         for i in range(self.m):
-            out[j + self.where[i]] += self.local[i]
+            if j >= 0:
+                out[j + self.where[i]] += self.local[i]
             out[k + self.where[i]] -= self.local[i]
         out[self.last] += self.local[self.m]
         self.local[:] = 0.0

@@ -58,7 +58,7 @@ cdef class Newton:
     def __init__(self, scale, epsilon, cone, coordinates, length, wide=None):
         P = len(scale)
         self.size, self.scale, self.cone, self.wide = P, scale, cone, wide
-        self.square = P * P if wide is None else 0
+        self.square = P * P if wide is None else wide.square
         self.scalars = self.square + 3 * P
         self.given, self.epsilon = epsilon, epsilon * scale[P - 1]
         self.coordinates, self.length = coordinates, length
@@ -112,7 +112,8 @@ cdef class Newton:
         """The system behind products."""
         cdef double[:, ::1] parts = np.zeros((3, self.size))
         self.cone.parts(&parts[0, 0], &parts[1, 0], &parts[2, 0])
-        return self.wide.build(curved, np.asarray(parts), self.pinned)
+        matrices = np.asarray(self.sums)[:self.square]
+        return self.wide.build(curved, matrices, np.asarray(parts), self.pinned)
 
     cdef bint factorise(self, bint proof) noexcept:
         """The factor of the matrix of (8); False if it has none."""
@@ -272,12 +273,14 @@ cdef class Newton:
 
     def parabola(self):
         """Slope and curvature of the loss along the last direction, from the last Gram matrix and
-        gradient (κ = ∞).
+        gradient (κ = ∞); None if the system does not know them.
         """
         cdef Py_ssize_t j, k, P = self.size
         cdef double slope = 0.0, curvature = 0.0
         cdef double* gram = &self.sums[0]
         cdef const double* gradient = &self.sums[self.square]
+        if self.wide is not None and self.wide.curvature is None:
+            return None
         if self.wide is not None:
             step = np.asarray(self.dx)[:P - 1]
             scaled = np.multiply(self.scale, self.sums[self.square:self.square + P])[:P - 1]

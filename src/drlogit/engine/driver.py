@@ -28,6 +28,9 @@ Report = Callable[[int, Callable[[], float]], bool]
 #: below this many times tol.
 _ROUNDING, _EXHAUSTED = 1e-14, 1e-7
 
+#: Bounds are tried from this distance on, whatever ``tol``: rounding may end a run before that.
+_TRIED = 1e-7
+
 #: Shorter steps end a run as stalled.
 _LEAST_STEP = 1e-9
 
@@ -82,7 +85,9 @@ def run(
             if comp <= tol * max(abs(newton.best), _NO_BUDGET):
                 return Found(iteration + 1, Status.OPTIMAL, state, None)
         else:
-            if distance <= tol and max(distance, comp) <= retry:
+            # Rounding may spoil the decrement where matrices are nearly singular.
+            near = min(distance, max(newton.best - newton.expected, comp))
+            if near <= max(tol, _TRIED) and max(distance, comp) <= retry:
                 retry = SETTINGS.helpful * max(distance, comp)
                 bounds.attempt(state, newton.best - tol)
             stop = report is not None and report(iteration, partial(bounds.shown, state))
@@ -116,7 +121,7 @@ class Step:
 
     def __init__(self) -> None:
         self.primal = self.dual = self.slope = self.curvature = 0.0
-        self.allowed = self.loss = self.complementarity = math.inf
+        self.decrement = self.loss = self.complementarity = math.inf
         self.refused = False
 
     def plan(
@@ -126,8 +131,7 @@ class Step:
         self.primal, self.dual = primal, dual
         self.slope, self.curvature = float(limits[SLOPE]), float(limits[CURVATURE])
         self.loss, self.complementarity = newton.loss, newton.complementarity
-        rise = max(min(decrement, self.loss), self.complementarity)
-        self.allowed = max(SETTINGS.allowance * rise, _ROUNDING)
+        self.decrement = decrement
 
     def take(
         self, samples: Samples[S, D], newton: Newton, state: S, mu: float
@@ -159,13 +163,16 @@ class Step:
     def _cut(self, loss: float, missing: float) -> float:
         """The factor to shorten the step by, 1 if it can be taken."""
         rise = loss - self.loss
-        excess = rise - self.primal * (self.slope + 0.5 * self.primal * self.curvature)
+        bent = 0.5 * self.primal * self.curvature
+        excess = rise - self.primal * (self.slope + bent)
+        size = min(self.decrement, self.loss, self.primal * (abs(self.slope) + bent))
+        allowed = max(SETTINGS.allowance * max(size, self.complementarity), _ROUNDING)
         if self.primal == 0.0:
             return 1.0
         if missing > self.complementarity:
             return 0.5
-        if rise > self.allowed and excess > self.allowed:
-            return min(0.7, max(0.1, math.pow(self.allowed / excess, 1.0 / 3.0)))
+        if rise > 0.0 and excess > allowed:
+            return min(0.7, max(0.1, math.pow(allowed / excess, 1.0 / 3.0)))
         return 1.0
 
 

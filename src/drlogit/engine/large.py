@@ -45,18 +45,19 @@ from ..rows.reductions import Sum
 from ..starts.sample import GatheredSamples, gathered, most_entries, picked, sampled
 from ..starts.start import Start, sampling_error, with_lambda
 from . import _survey, driver
-from ._pair import (
-    PairState,
-    certify_pair,
-    correct_pair,
-    linearise_pair,
-    open_pair,
-    predict_pair,
+from ._labels import (
+    LabelState,
+    certify_labels,
+    correct_labels,
+    linearise_labels,
+    open_labels,
+    predict_labels,
 )
 from ._sums import COUNT, CURVATURE, ENTROPY, LOSS, PROOF_ENTROPY, SLOPE, VALUE
 from ._survey import EDGES, SurveyStep, survey, survey_step
 from .front import distinct_samples
-from .pair import Scaling, solve_scaled
+from .interior_point import solve_scaled
+from .labels import LabelScaling
 from .protocols import Samples
 from .settings import SETTINGS
 from .wide import is_wide
@@ -142,7 +143,7 @@ class ModelSolution(NamedTuple):
 
 
 #: A state of the quadratic model: that of the hinges, the model, the parabola's gradient there.
-QuadraticState = tuple[PairState, FloatArray, FloatArray]
+QuadraticState = tuple[LabelState, FloatArray, FloatArray]
 
 #: Its dual point: the model at which the parabola has its slopes, and the flips of the active set.
 QuadraticPoint = tuple[FloatArray, FloatArray]
@@ -164,8 +165,10 @@ class QuadraticSamples(Samples[QuadraticState, QuadraticPoint]):
         gradient: FloatArray,
         gram: FloatArray,
     ) -> None:
-        self.rows, self.kappa = active.compiled, active.flip_costs(kappa)
-        self.slopes = np.zeros(active.y.size)  # the parabola has their loss
+        self.rows, n = active.compiled, active.y.size
+        self.kappa = np.zeros((2, n))
+        self.kappa[0] = active.flip_costs(kappa)
+        self.fixed = np.repeat([[0.0], [1.0]], n, axis=1)  # the parabola has their loss
         self.centre, self.value, self.gradient, self.gram = centre, value, gradient, gram
         self.least, self.gram_rows = least, 0.0
 
@@ -176,13 +179,16 @@ class QuadraticSamples(Samples[QuadraticState, QuadraticPoint]):
         return self.value + float(d @ (self.gradient + 0.5 * curved)), self.gradient + curved
 
     def open(self, coef: FloatArray, mu: float) -> QuadraticState:
-        return open_pair(self.rows, self.kappa, self.slopes, coef, mu), coef, self.gradient
+        own = np.ones(self.kappa.shape[1], np.int32)
+        state = open_labels(self.rows, own, self.kappa, self.fixed, coef, mu)
+        return state, coef, self.gradient
 
     def linearise(
         self, state: QuadraticState, coef: FloatArray, primal: float, dual: float, mu: float
     ) -> tuple[QuadraticState, FloatArray]:
         P = coef.size
-        pairs, sums = linearise_pair(self.rows, state[0], coef, primal, dual, True, self.least)
+        visit = state[0], coef, primal, dual, True, True, self.least
+        pairs, sums = linearise_labels(self.rows, *visit)
         value, slope = self._parabola(coef)
         scalars = sums[P * P + 3 * P :]
         self.gram_rows += scalars[COUNT]
@@ -196,13 +202,13 @@ class QuadraticSamples(Samples[QuadraticState, QuadraticPoint]):
     def predict(
         self, state: QuadraticState, dcoef: FloatArray
     ) -> tuple[QuadraticState, FloatArray]:
-        pairs, sums = predict_pair(self.rows, state[0], dcoef)
+        pairs, sums = predict_labels(self.rows, state[0], dcoef)
         return (pairs, state[1], state[2]), sums
 
     def correct(
         self, state: QuadraticState, dcoef: FloatArray, centre: float, share: float
     ) -> tuple[QuadraticState, FloatArray]:
-        pairs, sums = correct_pair(self.rows, state[0], dcoef, centre, share)
+        pairs, sums = correct_labels(self.rows, state[0], dcoef, centre, share)
         sums[SLOPE], sums[CURVATURE] = state[2] @ dcoef, dcoef @ self.gram @ dcoef
         return (pairs, state[1], state[2]), sums
 
@@ -212,7 +218,7 @@ class QuadraticSamples(Samples[QuadraticState, QuadraticPoint]):
         model = (state[1] if point is None else point[0]) + dcoef
         pairs = state[0] if point is None else (state[0], point[1])
         value, slope = self._parabola(model)
-        shares, sums = certify_pair(self.rows, pairs, dcoef, self.least)
+        shares, sums = certify_labels(self.rows, pairs, dcoef, self.least)
         sums[: dcoef.size] += slope
         sums[dcoef.size + PROOF_ENTROPY] = value - slope @ model
         return (model, shares), sums
@@ -221,9 +227,11 @@ class QuadraticSamples(Samples[QuadraticState, QuadraticPoint]):
 class LargeRun:
     """A run of the method: the Gram matrix of the last expansion and the best bound so far."""
 
-    def __init__(self, posed: Scaling, work: WorkCounts) -> None:
-        self.posed, self.work, self.problem = posed, work, posed.problem
-        self.rows, self.kappa = self.problem.rows, self.problem.kappa
+    def __init__(self, posed: LabelScaling, work: WorkCounts) -> None:
+        self.posed, self.work = posed, work
+        self.problem: Problem = posed.problem
+        self.rows: Rows = self.problem.rows
+        self.kappa = self.problem.kappa
         self.newton = posed.newton(self.problem.epsilon)
         self.bound = 0.0
         self.point: State | None = None
@@ -401,11 +409,15 @@ class LargeRun:
         self.work.near_grams += samples.gram_rows / self.rows.n_samples
         if found.point is None:
             return None
-        slopes_at, (_, flips) = found.point
+        slopes_at, shares = found.point
         change = slopes_at - model
         then, now = products @ change / along
         return ModelSolution(
-            newton.best_model(), float(newton.best), change - then * model, float(now), flips
+            newton.best_model(),
+            float(newton.best),
+            change - then * model,
+            float(now),
+            shares[1, 0],
         )
 
     def _survey(
@@ -582,7 +594,9 @@ def many_samples(
         start = _start_from_sample(problem, monitor, work) if start is None else start
         if start is None:
             return None
-        found = LargeRun(Scaling(problem), work).solve(with_lambda(problem, start), tol, report)
+        found = LargeRun(LabelScaling(problem), work).solve(
+            with_lambda(problem, start), tol, report
+        )
     if found is None:
         return None
     point = problem.rows.run(_surveyed_point, found.point)[0]
@@ -619,7 +633,7 @@ def _start_from_sample(problem: Problem, monitor: Monitor, work: WorkCounts) -> 
     if rows is None:
         return None
     tol = SETTINGS.sample_tolerance * n / rows.n_samples
-    scaling = Scaling(replace(problem, rows=rows))
+    scaling = LabelScaling(replace(problem, rows=rows))
     newton, _, found = solve_scaled(
         scaling, tol, 60, None, Monitor(stop=monitor.stop), estimated=True
     )

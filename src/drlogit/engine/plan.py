@@ -35,9 +35,8 @@ from ..problem.problem import Problem
 from ..problem.result import Monitor, Solution
 from ..rows.interface import Rows
 from ..starts.start import Start
-from .classes import interior_point_for_classes
+from .interior_point import interior_point
 from .large import many_samples, pays
-from .pair import interior_point
 from .row_space import RowSpace, row_space, takes_row_space
 from .tables import interior_point_with_domains
 from .truncated import CONES, truncated_interior_point
@@ -111,7 +110,7 @@ def plan(problem: Problem | ClassProblem, *, products: bool = True) -> list[Atte
     if isinstance(problem, ClassProblem):
         if products and _products_serve(problem):
             return [Attempt(truncated_interior_point)]
-        return _warm_and_cold(interior_point_for_classes)
+        return _warm_and_cold(interior_point)
     if problem.domains is not None:
         return _warm_and_cold(interior_point_with_domains)
     first = _without_matrices(problem) if products else None

@@ -10,7 +10,6 @@ from abc import ABC, abstractmethod
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from ..rows.arrays import FloatArray
-from ..rows.interface import State
 
 #: What a model of the samples remembers, and its dual points.  The driver only passes them on.
 S = TypeVar("S")
@@ -55,9 +54,9 @@ class Samples(ABC, Generic[S, D]):
         """Stay, with the pieces that were missing at a trial point (a null step)."""
         raise NotImplementedError("no step of these samples is refused")
 
-    def curved(self, state: S) -> State:
-        """What a system needs that forms no Gram matrix."""
-        raise NotImplementedError("these samples form their Gram matrix")
+    def curved(self, state: S) -> Any:
+        """What a system needs besides sums."""
+        raise NotImplementedError("the sums of these samples suffice")
 
 
 #: The samples' terms of a step: their state (None: the one that a system was built with), the
@@ -66,13 +65,25 @@ Terms: TypeAlias = tuple[Any, float, float]
 
 
 class System(Protocol):
-    """The linear system of a step where its n×n matrix is not formed."""
+    """The linear system of a step where it is not one n×n matrix."""
 
     #: The samples' terms times the last solution, where they are not in the right side.
     work: float
 
-    def build(self, curved: State, cone: FloatArray, pinned: bool) -> bool:
-        """Set up from ``Samples.curved`` and arrays in scaled coordinates, λ last.
+    #: Products with the rows so far.
+    products: int
+
+    #: Whether the samples form their terms in the right side.
+    terms: bool
+
+    #: The curvature of the loss along the last solution, where no label flips; None if unknown.
+    curvature: float | None
+
+    #: Numbers of the matrix that the sums of a linearisation begin with; 0 if there is none.
+    square: int
+
+    def build(self, curved: Any, matrix: FloatArray, cone: FloatArray, pinned: bool) -> bool:
+        """Set up from ``Samples.curved``, that matrix, and arrays in scaled coordinates, λ last.
 
         ``cone`` has the diagonal of the cone's matrix, the v of its ``v vᵀ``, and λ's column.
         ``pinned``: λ does not move.

@@ -77,9 +77,7 @@ class Settings:
     crowded: float = 0.5
     """... if at most this share of the samples is near the kink."""
 
-    # --- several classes (``class_system``) ---
-    class_mu: float = 0.1
-    """Complementarity at the start of all labels of a sample together."""
+    # --- several classes (``systems``) ---
     class_rows: int = 8
     """Rows per column, beyond one per coefficient, that make the preconditioner."""
     class_direct: int = 60

@@ -39,7 +39,7 @@ from ._pieces import PieceState, Table, follow, linearise, open_pieces, with_mis
 from ._pieces import certify as certify_pieces
 from ._sums import COUNT, SCALARS
 from .front import RowSamples, gain_at_fixed_lambda, run
-from .pair import slopes_at
+from .interior_point import slopes_at
 from .settings import SETTINGS
 
 #: Columns of sparse rows with at least this share of entries are kept as dense ones; levels of
@@ -340,7 +340,7 @@ def _stored(block: Block, _: None) -> tuple[None, tuple[Sum]]:
 
 
 class PieceSamples(RowSamples[State]):
-    """The samples of features with domains, as pieces; arguments as for ``pair.PairSamples``."""
+    """The samples of features with domains, as pieces; arguments as for ``labels.LabelSamples``."""
 
     def __init__(
         self,

@@ -25,9 +25,7 @@ from ..rows.blocks import Block
 from ..rows.interface import State
 from ..rows.matrix import held
 from ..rows.reductions import Sum
-from ._classes import curvature_product, single_product
-from ._truncated import mixed_entropies, pair_product, softmax, worst_labels
-from .class_system import class_curvatures, class_weights
+from ._truncated import bend, mixed_entropies, pair_product, softmax, worst_labels
 
 #: Step lengths, at which samples that would be passed book their complementarity.
 LENGTHS = np.array(
@@ -93,6 +91,20 @@ class WideSamples(NamedTuple):
 def row_sums(values: FloatArray) -> FloatArray:
     """Sums over the classes: a product is faster than NumPy's sum over a short axis."""
     return np.asarray(values @ np.ones(values.shape[1]))
+
+
+def class_weights(block: Block, curved: FloatArray) -> FloatArray:
+    """Weights of the samples in the matrix of each class alone, (classes, samples)."""
+    smooth, hinge = class_curvatures(curved)
+    return np.ascontiguousarray((block.weights[:, None] * (smooth + hinge)).T)
+
+
+def class_curvatures(curved: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The diagonals of the samples' Laplacians, (samples, classes): of the loss, of the hinges."""
+    p, D = curved
+    total = (D @ np.ones(D.shape[1]))[:, None]
+    share = np.divide(D, total, out=np.zeros_like(D), where=total > 0.0)
+    return p * (1.0 - p), D * (1.0 - share)
 
 
 def forward(block: Block, coef: FloatArray) -> FloatArray:
@@ -251,12 +263,36 @@ def curvature(
 
     Conjugate gradients solve to a tenth or so, and what a step misses is in the next gradient.
     """
-    several = state.a.shape[1] > 2 or v.size > block.n_columns + 1
-    if single and several and block.single is not None:
-        given = (block.single, block.intercept, block.weights, state.curved, state.kappa)
-        return state, (Sum(single_product(*given, v)),)
-    product = curvature_product if several else pair_product
-    return state, (Sum(product(block.compiled, state.curved, state.kappa, v)),)
+    if state.a.shape[1] == 2 and v.size == block.n_columns + 1:
+        return state, (Sum(pair_product(block.compiled, state.curved, state.kappa, v)),)
+    product = single_product if single and block.single is not None else curvature_product
+    return state, (Sum(product(block, state.curved, state.kappa, v)),)
+
+
+def curvature_product(
+    block: Block, curved: FloatArray, kappa: FloatArray, coef: FloatArray
+) -> FloatArray:
+    """The samples' matrix times (B, λ), flat; ``curved`` is (p, D), (2, samples, labels)."""
+    v = block.scores(coef[:-1].reshape(kappa.shape[1], -1))
+    side = bend(curved, kappa, block.weights, float(coef[-1]), v)
+    return np.append(block.adjoint(v).T, side)
+
+
+def single_product(
+    block: Block, curved: FloatArray, kappa: FloatArray, coef: FloatArray
+) -> FloatArray:
+    """That product with the rows in single precision: little more than half the time."""
+    X = block.single
+    assert X is not None
+    # Steps are short in the end: with a largest entry of one, nothing underflows.
+    size = max(float(np.abs(coef).max()), 1e-300)
+    B = (coef[:-1] / size).reshape(kappa.shape[1], -1)
+    v = (X @ np.float32(B[:, : X.shape[1]]).T).astype(np.float64)
+    v += B[:, X.shape[1] :].sum(axis=1)  # the intercept
+    side = bend(curved, kappa, block.weights, float(coef[-1]) / size, v)
+    found = np.empty(B.shape)
+    found[:, : X.shape[1]], found[:, X.shape[1] :] = np.float32(v).T @ X, v.sum(axis=0)[:, None]
+    return size * np.append(found, side)
 
 
 def point_of(

@@ -27,7 +27,7 @@ from ..rows.blocks import Block
 from ..rows.interface import Rows, State
 from ..rows.local import LocalRows
 from ..rows.reductions import Sum
-from ._pair import PairState
+from ._labels import LabelState
 from .protocols import Terms
 
 #: Coefficients beyond which no n×n matrix is formed, and from which an N×N one is preferred.
@@ -79,14 +79,18 @@ class WideSystem:
     margins: State  # the changes of margins along the last solution
     curvature: float  # of the loss along it, where no label flips
     work: float  # qᵀB x
+    square, products, terms = 0, 0, False
 
     def __init__(self, rows: Rows, scale: FloatArray) -> None:
         self.rows, self.scale, self.unit = rows, scale[:-1], float(scale[-1])
         self.free = np.zeros(0, np.intp)
         self.columns: State | None = None  # the free columns of the samples, scaled
 
-    def build(self, state: State, cone: FloatArray, pinned: bool) -> bool:
+    def build(
+        self, known: tuple[State, FloatArray], _: FloatArray, cone: FloatArray, pinned: bool
+    ) -> bool:
         """Set up from a linearised state and the parts of the cone's matrix (``System``)."""
+        state = known[0]
         own, v, coupling = cone[:, :-1]
         if self.columns is None:
             self.free = np.flatnonzero((own == 0.0) & (self.scale > 0.0))
@@ -167,12 +171,12 @@ def _factor(
 ) -> tuple[_Factored, tuple[Sum, Sum]]:
     """Factor the matrix; the border's Schur complement, and by what λ's diagonal exceeds gᵀg."""
     state, columns = known
-    kappa, slope, now, *_ = state.parts()
-    w, s = block.weights, now[1]
-    loss, a, hinge = s * (1.0 - s) * (slope.size == 0), np.zeros_like(s), np.zeros_like(s)
-    if kappa.size:
-        c, a, q = now[4:]
-        hinge = c * a * q
+    _, (s, other), _, shares = state.tables()
+    w, a, hinge = block.weights, np.zeros_like(s), np.zeros_like(s)
+    loss = s * other * (state.fixed.shape[0] == 0)
+    if state.flips:
+        a, (one, own) = shares[0], state.curved()[1]
+        hinge = one * own / (one + own)
     d = np.maximum(loss + hinge, _LEAST * (s + a))
     root, factor = np.sqrt(w * d), None
     if column_scale.any():
@@ -181,7 +185,7 @@ def _factor(
         # Where entries are 1e16, any shift would be more than the 1.
         factor = ShiftedCholesky(matrix, least=0.0)
     share = np.divide(hinge, d, out=np.zeros_like(d), where=d > 0.0)
-    cost = unit * (kappa if kappa.size else 0.0)
+    cost = unit * (np.asarray(state.kappa[0]) if state.flips else 0.0)
     border = np.zeros((s.size, 2 + columns.shape[1]))
     border[:, 0] = of_lam = -cost * share * root
     border[:, at] -= root * block.margins(edge)
@@ -213,13 +217,13 @@ def _left(block: Block, known: Any, y: FloatArray) -> tuple[FloatArray, tuple[Su
     return system.over_root(change), (Sum(image), Sum(float(squares)), Sum(float(work)))
 
 
-def _terms(state: PairState, centre: float, share: float) -> FloatArray:
+def _terms(state: LabelState, centre: float, share: float) -> FloatArray:
     """The samples' terms of the right side of (8), without weights."""
-    kappa, _, now, second, _ = state.parts()
-    if not kappa.size:
-        return np.zeros(now.shape[1])
-    _, _, t, _, c, a, q = now
+    if not state.flips:
+        return np.zeros(state.tables()[0].shape[1])
+    _, _, (r, t), (a, c) = state.tables()
+    q = 1.0 / (c * r + a * t)
     total = a * (1.0 - t * q) - centre * (c - a) * q
-    if second is not None:
-        total -= share * (a * second[0] - c * second[1]) * q
+    if state.second is not None:
+        total -= share * (a * state.second[1] - c * state.second[0]) * q
     return np.asarray(total)

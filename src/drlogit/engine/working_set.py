@@ -19,7 +19,7 @@ from ..problem.result import Monitor, Solution, Status
 from ..rows.arrays import FloatArray, IndexArray
 from ..rows.interface import State
 from ..starts.start import Start
-from .pair import interior_point
+from .interior_point import interior_point
 
 #: Coefficients to begin with, and the share of the set by which it may grow (farm-ads at ε = .01:
 #: the solution has about 200 columns).

@@ -47,8 +47,7 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
-from ..engine.classes import least_budget
-from ..engine.pair import flip_budget
+from ..engine.interior_point import flip_budget, least_budget
 from ..engine.plan import is_expensive
 from ..engine.row_space import has_fewer_columns, row_space
 from ..engine.tables import critical_radius, interior_point_with_domains

@@ -21,8 +21,7 @@ import math
 
 import numpy as np
 
-from ..engine.classes import null_model_of_classes
-from ..engine.pair import null_model as best_of_free
+from ..engine.interior_point import null_model as best_of_free
 from ..problem.classes import ClassProblem
 from ..problem.problem import Problem
 from ..rows.arrays import FloatArray
@@ -42,7 +41,7 @@ def null_model(problem: Problem | ClassProblem) -> FloatArray:
             kept = problem.free.copy()
             kept[0] = True  # one feature at least
             features = np.flatnonzero(kept[:-1] if problem.fit_intercept else kept)
-            null[:, kept] = null_model_of_classes(problem.with_columns(features))
+            null[:, kept] = best_of_free(problem.with_columns(features))
         return null
     return constant_model(problem) if is_arithmetic(problem) else best_of_free(problem)
 

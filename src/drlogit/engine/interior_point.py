@@ -1,0 +1,157 @@
+"""The interior point for problems of numbers, of two labels or more: start and run.
+
+Derivation: docs/algorithm.md, section 11.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.special import lambertw
+
+from ..dual.classes import ClassPoint
+from ..problem.classes import ClassProblem
+from ..problem.losses import flip_probability
+from ..problem.problem import Problem
+from ..problem.result import Monitor, Solution
+from ..rows.arrays import FloatArray
+from ..rows.blocks import Block
+from ..rows.interface import State
+from ..starts.start import Start
+from . import driver
+from ._newton import Newton
+from .front import distinct_samples, greatest_gain, run
+from .labels import LabelPoint, LabelSamples, LabelScaling, by_sample, of_two_labels
+from .settings import SETTINGS
+from .wide import in_one_block
+
+
+def interior_point(
+    problem: Problem | ClassProblem,
+    *,
+    tol: float,
+    monitor: Monitor,
+    max_iter: int = 200,
+    start: Start | None = None,
+) -> Solution:
+    """Solve (P) to a certified gap of ``tol``; ``start`` is a model to open near.
+
+    ``max_iter`` limits Newton iterations, each one weighted Gram matrix for each pair of labels and
+    one factorisation.
+    """
+    info: dict[str, Any]
+    as_result: Callable[[Any], Any]
+    if isinstance(problem, ClassProblem):
+        scaling, info = LabelScaling(problem), {"classes": problem.n_classes}
+        info |= {} if problem.as_given else {"as_numbers": True}
+
+        def as_result(point: LabelPoint) -> ClassPoint:
+            return ClassPoint(problem.rows.run(by_sample, point[0])[0], point[1])
+
+    else:
+        distinct, of_all = distinct_samples(problem, in_one_block)
+        scaling, info = LabelScaling(distinct), {"distinct_samples": distinct.rows.n_samples}
+
+        def as_result(point: LabelPoint) -> State:
+            return of_all(distinct.rows.run(of_two_labels, point[0])[0])
+
+    newton, samples, found = solve_scaled(scaling, tol, max_iter, start, monitor)
+    best = newton.best_model()
+    info |= {
+        "solver": "interior-point",
+        "grams": found.n_iter,
+        "visits": samples.visits,
+        "products": 0 if newton.wide is None else newton.wide.products,
+    }
+    return Solution(
+        scaling.of_all(best),
+        found.status,
+        found.n_iter,
+        None if found.point is None else as_result(found.point),
+        info=info,
+        lam=float(best[-1]),
+        proven=(newton.best, newton.dual),
+    )
+
+
+def solve_scaled(
+    scaling: LabelScaling,
+    tol: float,
+    max_iter: int,
+    start: Start | None,
+    monitor: Monitor,
+    estimated: bool = False,
+) -> tuple[Newton, LabelSamples, driver.Found[State, LabelPoint]]:
+    """The driver on all samples; ``estimated``: an estimate of the distance ends the run, too."""
+    newton = scaling.newton(scaling.problem.epsilon)
+    samples = LabelSamples(scaling.problem, newton)
+    x, mu = _opening(scaling, start)
+    newton.open(x, mu)
+    found = run(samples, newton, mu, tol, max_iter, monitor, estimated=estimated)
+    return newton, samples, found
+
+
+def _opening(scaling: LabelScaling, start: Start | None) -> tuple[FloatArray, float]:
+    """(x, λ) and μ to open with."""
+    problem, x = scaling.problem, np.zeros(scaling.scale.size)
+    epsilon, mu = problem.epsilon, SETTINGS.start_mu
+    if start is None:
+        x[-1] = 0.0 if epsilon == 0.0 else SETTINGS.start_lambda * mu / epsilon * scaling.sigma
+        return x, mu
+    model = np.vstack([0.0 * start.model, start.model]) if start.model.ndim == 1 else start.model
+    model = model[1:] - model[0]
+    if epsilon > 0.0:
+        mu, size = SETTINGS.near_mu, problem.dual_norm(start.model)
+        # No optimal λ is above this but for .08 (two labels: .2785/ε, Proposition 3.1).
+        most = 1.08 * float(lambertw(len(model) / math.e).real) / epsilon
+        lam = min(max(size, SETTINGS.start_lambda * mu / epsilon, start.lam), most)
+        model[:, problem.penalised] *= min(lam / size, 1.0) if size > 0.0 else 1.0
+        x[-1] = (1.0 + SETTINGS.start_room) * lam * scaling.sigma
+    x[:-1] = model.ravel() / scaling.scale[:-1]
+    return x, mu
+
+
+def null_model(problem: Problem | ClassProblem, tol: float = 1e-12) -> FloatArray:
+    """Coefficients of the best model of the free columns alone."""
+    scaling = LabelScaling(problem, free_only=True)
+    newton, _, _ = solve_scaled(scaling, tol, 200, None, Monitor(None, 0))
+    return scaling.of_all(newton.best_model())
+
+
+def flip_budget(problem: Problem, null: FloatArray, *, free_only: bool = False) -> float:
+    """``max Σ w [s u - (u - κ)_+]`` over ``‖β/c‖_* ≤ 1`` and free coefficients.
+
+    s is that of the model ``null``; κ is finite.  This is (P) with the loss ``-s u`` at a fixed λ,
+    λ times as large.  With ``free_only`` penalised features are left out.
+    """
+    problem = replace(problem, rows=in_one_block(problem.rows))
+    slopes, _ = problem.rows.run(slopes_at, None, null)
+    return _gain(problem, slopes, free_only, problem.kappa, problem.dearest_flip)
+
+
+def least_budget(problem: ClassProblem, fixed: State) -> float:
+    """The least budget of moves and flips that explains given probabilities p.
+
+    ``max - Σ w [p·s + max_k(-s_k - κ_k)]`` over ``‖(B_j - B_k)/c‖_* ≤ 1`` and free columns: the
+    problem with a linear loss at a fixed λ.
+    """
+    return _gain(problem, fixed, False, *problem.flip_costs[problem.flip_costs > 0.0])
+
+
+def _gain(problem: Problem | ClassProblem, slopes: State, free_only: bool, *costs: float) -> float:
+    """The greatest gain of a linear loss per λ."""
+
+    def posed(unit: float) -> tuple[Newton, LabelSamples]:
+        newton = LabelScaling(problem, free_only=free_only, unit=unit).newton(0.0)
+        return newton, LabelSamples(problem, newton, slopes)
+
+    return greatest_gain(posed, LabelScaling(problem).sigma, *costs)
+
+
+def slopes_at(block: Block, _: None, null: FloatArray) -> tuple[FloatArray, tuple[()]]:
+    """Dual probabilities of a model: slopes of a loss that is linear there."""
+    return flip_probability(block.margins(null)), ()

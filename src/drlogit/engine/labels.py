@@ -1,0 +1,212 @@
+"""The samples of K ≥ 2 labels, and the problem in the engine's coordinates.
+
+    minimise    ελ + Σ w_i [ lse(s_i) - s_iy + max_k (s_iy - s_ik - κ_ik λ) ]
+    subject to  ‖(β_j - β_k)/c‖_* ≤ λ  for every two labels
+
+Adding the same vector to all labels changes nothing, so the first label's coefficients are zero.
+Two labels are "another one" and "the observed one", whose score is the margin: its coefficients are
+those of the margins.
+
+Derivation: docs/algorithm.md, (1), (17), sections 2 and 11.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..dual.classes import ClassCoordinates
+from ..dual.coordinates import pair_coordinates
+from ..problem.classes import ClassProblem
+from ..problem.label_costs import FlipCosts, within_reach
+from ..problem.problem import Problem
+from ..rows.arrays import FloatArray
+from ..rows.blocks import Block
+from ..rows.interface import State
+from ..rows.reductions import Sum
+from ._cones import Cone, PairwiseCones, cone_of, no_norm
+from ._labels import (
+    LabelState,
+    certify_labels,
+    correct_labels,
+    linearise_labels,
+    open_labels,
+    predict_labels,
+)
+from ._newton import Newton
+from ._sums import CHANGES
+from .front import RowSamples
+from .systems import LabelSystem
+from .wide import WideSystem, is_wide, refuse_large, takes_outer
+
+#: A dual point: p and a of each block, (2, labels, samples), and the flow between several labels.
+LabelPoint: TypeAlias = tuple[State, FloatArray | None]
+
+
+class LabelScaling:
+    """(β, b, λ) = scale · x for all labels but the first, so that a typical row has length one.
+
+    With ``free_only`` penalised features are left out, and the only constraint on λ is λ ≥ 0.
+    ``unit`` is the cost that counts as one, by default that of a typical row.
+    """
+
+    def __init__(
+        self,
+        problem: Problem | ClassProblem,
+        *,
+        free_only: bool = False,
+        unit: float | None = None,
+    ) -> None:
+        coordinates = pair_coordinates(problem, free_only=free_only)
+        kept = np.flatnonzero(problem.penalised)
+        lengths = coordinates.size[kept] * problem.costs[kept]
+        sigma = math.sqrt(lengths @ lengths)
+        self.sigma = unit or (sigma if math.isfinite(sigma) and sigma > 0.0 else 1.0)
+        one = 1.0 / np.where(coordinates.spread > 0.0, coordinates.spread, 1.0)
+        one[kept] = 0.0 if free_only else problem.costs[kept] / self.sigma
+        self.problem: Any = problem
+        self.n_labels, self.coordinates, self.one = problem.n_classes, coordinates, one
+        self.kept = kept[:0] if free_only else kept
+        self.scale = np.append(np.tile(one, self.n_labels - 1), 1.0 / self.sigma)
+
+    def newton(self, epsilon: float) -> Newton:
+        """The system of the steps, with the norm's cone or cones."""
+        problem, rows = self.problem, self.problem.rows
+        length, K, cone = 300.0 + rows.n_samples / 50.0, self.n_labels, self._cone(epsilon)
+        if problem.several:
+            system = LabelSystem(rows, self.one, 1.0 / self.sigma, K, cone, self.kept)
+            return Newton(self.scale, epsilon, cone, ClassCoordinates(problem), length, system)
+        alone = problem.epsilon > 0.0 and not self.kept.size  # the free columns
+        if is_wide(rows) and not alone:
+            refuse_large(rows)
+        outer = takes_outer(rows) or (is_wide(rows) and alone)
+        wide = WideSystem(rows, self.scale) if outer else None
+        return Newton(self.scale, epsilon, cone, self.coordinates, length, wide)
+
+    def _cone(self, epsilon: float) -> Cone:
+        norm, last = self.problem.norm.name, self.scale.size - 1
+        if not self.kept.size and epsilon > 0.0:
+            return no_norm(last)
+        if not (self.problem.several and self.kept.size):
+            return cone_of(norm, self.kept, last)
+        return PairwiseCones(norm, self.kept, self.n_labels, self.one.size, last)
+
+    def of_all(self, found: FloatArray) -> FloatArray:
+        """The coefficients of two labels, or a row for each of several, without λ."""
+        model = found[:-1].reshape(-1, self.one.size)
+        return np.vstack([0.0 * model[0], model]) if self.problem.several else model[0]
+
+
+class LabelSamples(RowSamples[LabelPoint]):
+    """The samples of a problem, in which flips out of reach of ε are left out.
+
+    ``slopes`` are probabilities p of a linear loss ``p·s`` in place of lse(s), of two labels those
+    of "another one"; all flips are within reach then.
+    """
+
+    def __init__(
+        self, problem: Problem | ClassProblem, newton: Newton, slopes: State | None = None
+    ) -> None:
+        super().__init__(problem.rows)
+        self.problem, self.newton, self.slopes = problem, newton, slopes
+        self.flips = problem.flips or slopes is not None
+        self.gram = newton.square > 0
+        self.terms = newton.wide is None or newton.wide.terms
+
+    def open(self, coef: FloatArray, mu: float) -> State:
+        self.visits += 1
+        problem, known = self.problem, self.slopes
+        n_classes = problem.n_classes if problem.several else 0
+        if isinstance(problem, ClassProblem):
+            known = problem.codes if known is None else self.rows.pair(problem.codes, known)
+        epsilon = problem.epsilon if self.slopes is None else math.inf
+        costs = problem.cost.labels if self.flips else None
+        return self._on_blocks(_open, known, costs, n_classes, epsilon, coef, mu)
+
+    def linearise(
+        self, state: State, coef: FloatArray, primal: float, dual: float, mu: float
+    ) -> tuple[State, FloatArray]:
+        self.coef = coef
+        return self._visit(linearise_labels, state, coef, primal, dual, self.gram, self.terms)
+
+    def curved(self, state: State) -> tuple[State, FloatArray]:
+        """The samples, and the coefficients that they are at."""
+        return state, self.coef
+
+    def predict(self, state: State, dcoef: FloatArray) -> tuple[State, FloatArray]:
+        if not self.flips:
+            return state, np.zeros(dcoef.size + CHANGES)
+        return self._visit(predict_labels, state, dcoef, self.terms)
+
+    def correct(
+        self, state: State, dcoef: FloatArray, centre: float, share: float
+    ) -> tuple[State, FloatArray]:
+        if not self.flips and (parabola := self.newton.parabola()) is not None:
+            return state, np.array(parabola)
+        return self._visit(correct_labels, state, dcoef, centre, share)
+
+    def certify(
+        self, state: State, point: LabelPoint | None, dcoef: FloatArray
+    ) -> tuple[LabelPoint, FloatArray]:
+        """With the flow between several labels that the corrected multipliers of the cones make."""
+        both, system = state if point is None else self.rows.pair(state, point[0]), self.newton.wide
+        if isinstance(system, WideSystem):
+            self.visits += 1
+            known = self.rows.pair(both, system.margins)
+            shares, (sums,) = self.rows.run(_certify_changes, known, dcoef)
+            return (shares, None), sums
+        shares, sums = self._visit(certify_labels, both, dcoef)
+        flow = None
+        if isinstance(self.newton.cone, PairwiseCones) and self.problem.norm.name != "l1":
+            flow = self.newton.cone.flow() / system.scale[system.kept]
+        return (shares, flow), sums
+
+    def coordinates(self, newton: Newton, point: LabelPoint) -> Any:
+        """Those of the coefficients, with the flow of a point."""
+        known = newton.coordinates
+        return known.with_flow(point[1]) if isinstance(known, ClassCoordinates) else known
+
+
+def _open(
+    block: Block,
+    known: Any,
+    costs: FlipCosts | None,
+    n_classes: int,
+    epsilon: float,
+    coef: FloatArray,
+    mu: float,
+) -> tuple[LabelState, tuple[()]]:
+    """The samples of several classes, or of "another label" and "the observed one" (0 classes)."""
+    codes, slopes = known if isinstance(known, tuple) else (known, None)
+    kappa, fixed = None, np.zeros((0, 0))
+    if n_classes == 0:
+        codes, slopes = np.ones(block.y.size, np.int32), None
+        if known is not None:
+            slopes = np.column_stack([known, 1.0 - known])
+        if costs is not None:
+            kappa = np.zeros((2, block.y.size))
+            kappa[0] = within_reach(block.flip_costs(costs.unit), epsilon)
+    elif costs is not None:
+        given = costs.by_label(block, codes, n_classes)
+        kappa = np.ascontiguousarray(within_reach(given, epsilon).T)
+    if slopes is not None:
+        fixed = np.ascontiguousarray(slopes.T)
+    return open_labels(block.compiled, codes, kappa, fixed, coef, mu), ()
+
+
+def _certify_changes(block: Block, known: Any, dcoef: FloatArray) -> tuple[FloatArray, tuple[Sum]]:
+    both, changes = known
+    point, sums = certify_labels(block.compiled, both, dcoef, 0.0, changes)
+    return point, (Sum(sums),)
+
+
+def of_two_labels(block: Block, point: FloatArray) -> tuple[FloatArray, tuple[()]]:
+    """The point (s, a) of a dual point of two labels."""
+    return np.ascontiguousarray(point[:, 0]), ()
+
+
+def by_sample(block: Block, point: FloatArray) -> tuple[FloatArray, tuple[()]]:
+    """A dual point as (2, samples, labels)."""
+    return np.ascontiguousarray(point.transpose(0, 2, 1)), ()
