@@ -62,9 +62,7 @@ class ClassCoordinates:
 
     def _left(self, gradient: FloatArray) -> FloatArray:
         """-G by the log-odds at the means instead of the intercepts; it arrives with that sign."""
-        G, constant = -np.reshape(gradient, (-1, self.one.costs.size)), self.one.intercept
-        if len(G) < self.n_classes:  # that of all classes but the first: the sum is zero
-            G = np.vstack([-G.sum(axis=0), G])
+        G, constant = -np.reshape(gradient, (self.n_classes, -1)), self.one.intercept
         return G if constant is None else G - np.outer(G[:, constant], self.one.mean)
 
     def used(self, gradient: FloatArray, rounding: float = 0.0) -> float:

@@ -45,6 +45,14 @@ from .wide import WideSystem, is_wide, refuse_large, takes_outer
 LabelPoint: TypeAlias = tuple[State, FloatArray | None]
 
 
+class LabelCoordinates(ClassCoordinates):
+    """Those of all labels but the first, whose part of a gradient is minus the others' sum."""
+
+    def _left(self, gradient: FloatArray) -> FloatArray:
+        others = np.reshape(gradient, (self.n_classes - 1, -1))
+        return super()._left(np.vstack([-others.sum(axis=0), others]))
+
+
 class LabelScaling:
     """(β, b, λ) = scale · x for all labels but the first, so that a typical row has length one.
 
@@ -77,7 +85,7 @@ class LabelScaling:
         length, K, cone = 300.0 + rows.n_samples / 50.0, self.n_labels, self._cone(epsilon)
         if problem.several:
             system = LabelSystem(rows, self.one, 1.0 / self.sigma, K, cone, self.kept)
-            return Newton(self.scale, epsilon, cone, ClassCoordinates(problem), length, system)
+            return Newton(self.scale, epsilon, cone, LabelCoordinates(problem), length, system)
         alone = problem.epsilon > 0.0 and not self.kept.size  # the free columns
         if is_wide(rows) and not alone:
             refuse_large(rows)
