@@ -192,7 +192,7 @@ class Audit:
         for row in each.leading() if each.epsilon > 0.0 else ():
             times = f", {rounded(row.radii, -1.0, 3)} times what the ball allows"
             steps.append(
-                f"Check {row.column}: are they right, and recorded in the same way elsewhere? "
+                f"Check {row.column} for errors, and whether other places record the same. "
                 f"The limit is reached with {amount(row)}"
                 f"{times if math.isfinite(row.radii) else ''}."
             )
