@@ -14,7 +14,7 @@ import drlogit
 from drlogit import DRLogisticRegressionCV
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore:.* is ignored because|most rows have unknown|class .* is almost never:UserWarning",
+    "ignore:.* is ignored|levels are new|class .* is almost never:UserWarning",
     "ignore:none of .* rows has a value|2 of 90 rows have no value:UserWarning",
 )
 
@@ -47,7 +47,6 @@ CASES = {
     "gaps": (GAPS, GAPS, LEVELS),
     "gaps to serve": (FRAME, GAPS, {"missing": "mean"}),
     "new levels": (GAPS, GAPS.assign(job="monk", rooms=9.0), LEVELS),
-    "marks of nothing": (GAPS, GAPS.assign(job="?"), LEVELS),
     "left out": (FRAME.assign(a=np.nan), FRAME.assign(a=3.0), {"missing": "median"}),
     "numbers": (NUMBERS, NUMBERS, {}),
     "text": (FRAME[["job"]], FRAME[["job"]], {}),
@@ -62,7 +61,9 @@ def from_file(model, path):
     again = drlogit.load_model(path)
     drlogit.save_model(again, path.with_suffix(".again"))
     assert path.with_suffix(".again").read_bytes() == path.read_bytes()
-    assert again.encoding_ == model.encoding_
+    if model.encoding_ is not None:
+        names = again.encoding_.get_feature_names_out()
+        assert names.tolist() == model.encoding_.get_feature_names_out().tolist()
     return again
 
 

@@ -44,15 +44,16 @@ def test_other_units_are_noticed(kind, numbers_only, tmp_path):
 
 
 def test_a_constant_column_and_matrices_have_no_range():
-    model = fitted(FRAME.assign(income=1.0))
+    with pytest.warns(UserWarning, match="'income' is constant"):
+        model = fitted(FRAME.assign(income=1.0))
     model.predict(FRAME.assign(income=9.0))
-    mixed = FRAME.assign(code="x").to_numpy()  # an array of objects, of which some are levels
+    # An array of objects, of which some are levels.
+    mixed = FRAME.assign(code=np.resize(["x", "y"], len(FRAME))).to_numpy()
     levels = fitted(mixed, categorical_features=[2, 3])
     mixed[:, 3] = "new"
-    with pytest.warns(UserWarning, match="unknown levels in column 3"):
+    with pytest.warns(UserWarning, match="levels are new in column 3"):
         levels.predict(mixed)
     numbers = FRAME[["age", "income"]].to_numpy()
-    assert fitted(numbers).columns_seen_ is None
     fitted(numbers).predict(100.0 * numbers)
 
 
@@ -101,3 +102,16 @@ TEXTS = {
     "commas": [f"{1000 * v:,.2f}".translate({44: ".", 46: ","}) for v in FRAME.income],
     "plain commas": [f"{1000 * v:.2f}".replace(".", ",") for v in FRAME.income],
 }
+
+
+def test_a_column_that_left_the_range_in_most_rows_is_noticed():
+    model = fitted()
+    with pytest.warns(UserWarning, match=r"range of the training data in column 'age' .60 of 60"):
+        model.predict(FRAME.assign(age=FRAME.age / 10.0))
+
+
+def test_new_levels_are_counted():
+    model = fitted()
+    some = FRAME.assign(job=["monk", "monk", *FRAME.job[2:]])
+    with pytest.warns(UserWarning, match=r"levels are new in column 'job' \(2 of 60 rows.*'monk'"):
+        model.predict(some)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 import warnings
 
 import numpy as np
@@ -11,8 +12,14 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 from benchmarks import stated
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from drlogit.estimators.tables.text_columns import seen_in_text
+from drlogit import Ball, DRLogisticRegression, DRLogisticRegressionCV
 
 N = 80
 RNG = np.random.default_rng(5)
@@ -62,6 +69,27 @@ FRAMES = {
 }
 
 
+@pytest.mark.parametrize("name", FRAMES)
+def test_a_frame_of_any_kind_is_its_encoding(name):
+    frame = FRAMES[name]
+    fitted = model(feature_costs={"job": 3.0}).fit(frame, Y)
+    assert fitted.coefficient_table()["level"].tolist()[2:8] == [
+        "clerk", "cook", "smith", "missing", "False", "True",
+    ]  # fmt: skip
+    assert fitted.n_features_in_ == 4
+    assert fitted.feature_names_in_.tolist() == list(FRAME.columns)
+    age, children = FRAME.age.std(ddof=0), FRAME.children.std(ddof=0)
+    costs = np.array([1.0 / age, 3, 3, 3, 3, 1, 1, 1.0 / children])
+    X = by_hand()
+    expected = stated.solve(
+        X, Y, epsilon=0.05, kappa=1.0, feature_costs=costs, categories=[[1, 2, 3, 4], [5, 6]]
+    )
+    assert fitted.worst_case_loss_ == pytest.approx(expected.objective, abs=2e-6)
+    assert fitted.ball_.on(fitted.ball_.features).costs == pytest.approx(costs)
+    scores = X @ fitted.coef_[0] + fitted.intercept_[0]
+    assert np.allclose(fitted.decision_function(frame), scores, rtol=0.0, atol=1e-12)
+
+
 @pytest.mark.filterwarnings("ignore:none of 80 rows has a value in column 'job':UserWarning")
 def test_levels_count_from_the_average_sample():
     fitted = model().fit(FRAME, Y)
@@ -73,7 +101,7 @@ def test_levels_count_from_the_average_sample():
     average = sum(
         share * fitted.decision_function(frame) for share, frame in zip(shares, there, strict=True)
     )
-    with pytest.warns(UserWarning, match="unknown levels in column 'job'"):
+    with pytest.warns(UserWarning, match="levels are new in column 'job'"):
         assert np.allclose(fitted.decision_function(new), average, rtol=0.0, atol=1e-12)
     assert table["age", None] == fitted.coef_[0, 0]
 
@@ -81,7 +109,7 @@ def test_levels_count_from_the_average_sample():
 def test_the_table_of_coefficients_has_intercept_and_odds_ratios():
     fitted = model().fit(FRAME, Y)
     table = fitted.coefficient_table()
-    assert table.iloc[0, :2].tolist() == ["(intercept)", None]
+    assert table.iloc[0, :3].tolist() == ["yes", "(intercept)", None]
     assert table["coefficient"][0] == fitted.intercept_[0]
     assert np.isinf(table["cost"][0])
     assert table["odds_ratio"].to_numpy() == pytest.approx(np.exp(table["coefficient"].to_numpy()))
@@ -90,30 +118,6 @@ def test_the_table_of_coefficients_has_intercept_and_odds_ratios():
     several = model().fit(FRAME, np.arange(N) % 3).coefficient_table()
     assert (several["column"] == "(intercept)").sum() == 3
     assert "odds_ratio" not in several
-
-
-def test_missing_numbers():
-    holes = FRAME.assign(
-        age=FRAME.age.where(FRAME.index % 8 > 0), children=FRAME.children.where(FRAME.index > 2)
-    )
-    with pytest.raises(
-        ValueError, match=r"missing .NaN. in columns 'age', 'children': .*--missing"
-    ):
-        model().fit(holes, Y)
-    for fill, value in (("median", holes.age.median()), ("mean", holes.age.mean())):
-        fitted = model(missing=fill).fit(holes, Y)
-        filled = holes.fillna({"age": value, "children": getattr(holes.children, fill)()})
-        assert np.allclose(fitted.decision_function(holes), fitted.decision_function(filled))
-        assert fitted.worst_case_loss_ == pytest.approx(
-            model().fit(filled, Y).worst_case_loss_, abs=2e-6
-        )
-    weights = np.arange(N) % 3 + 1.0
-    repeated = holes.loc[holes.index.repeat(weights.astype(int))]
-    for fill in ("median", "mean"):
-        weighted = model(missing=fill).fit(holes, Y, sample_weight=weights)
-        assert weighted.encoding_.columns[0].fill == pytest.approx(getattr(repeated.age, fill)())
-    with pytest.raises(ValueError, match=r"numbers are missing .NaN. in column 'age'"):
-        model().fit(FRAME, Y).predict(holes.assign(children=1))
 
 
 UNITS = pd.DataFrame(
@@ -178,55 +182,7 @@ def test_columns_that_are_neither():
 # --- gaps, identifiers, and text that is numbers --------------------------------------------
 
 
-def test_identifiers_are_left_out():
-    named = FRAME.assign(name=[f"passenger {j}" for j in range(N)])
-    with pytest.warns(
-        UserWarning, match=r"'name' is ignored because it looks like a row identifier \(80 diff"
-    ):
-        fitted = model().fit(named, Y)
-    without = model().fit(FRAME, Y)
-    assert np.allclose(fitted.predict_proba(named), without.predict_proba(FRAME), atol=1e-6)
-    asked = model(categorical_features=["job", "member", "name"]).fit(named, Y)
-    assert asked.coef_.shape[1] == without.coef_.shape[1] + N
-    with pytest.raises(ValueError, match="no usable column: column 'name'"):
-        model().fit(named[["name"]], Y)
-
-
-@pytest.mark.parametrize(
-    ("texts", "message"),
-    [
-        (["12.3%", "8%", "-1.5 %"], "numbers as text, such as '12.3%'"),
-        (["$1,234.50", "$7", "($3.00)"], "numbers as text, such as '$1,234.50'"),
-        (["1", "2", "3", "4", "unknown"], ", and 20% other text, such as 'unknown'"),
-        (["2020-01-31", "2020-02-01"], "dates, such as '2020-01-31'"),
-        (["31/1/2020", "1.2.20", "3-3-2021 10:30"], "dates"),
-        ([str(j) for j in range(30)], "numbers as text"),
-        (["a", "b", "7"], None),
-        (["01", "02", "03"], None),
-        (["3-4", "5-9", "10+"], None),
-        ([], None),
-    ],
-)
-def test_what_text_looks_like(texts, message):
-    seen = seen_in_text(dict.fromkeys(texts, 1))
-    assert seen is None if message is None else message in seen
-
-
 # --- after the fit --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "change",
-    [{"job": FRAME.job.str.upper()}, {"job": range(N)}, {"member": FRAME.member.astype(int)}],
-)
-def test_levels_that_are_mostly_unknown_are_told(change):
-    fitted = model().fit(FRAME, Y)
-    rows = FRAME.assign(**change)
-    (name,) = change
-    with pytest.warns(UserWarning, match=f"unknown levels in column '{name}'"):
-        fitted.predict(rows)
-    some = FRAME.assign(**{name: rows[name].where(FRAME.index % 3 == 0, FRAME[name])})
-    fitted.predict(some.astype({name: object}))  # no warning
 
 
 @pytest.mark.parametrize("estimator", [model(), stated.search([0.1], [1.0], cv=2)])
@@ -264,3 +220,105 @@ def test_what_is_no_number_is_named_by_row_and_column(value, text):
         if not text:
             with pytest.raises(ValueError, match="in row 7 of column 0"):
                 stated.solve(bad.to_numpy(), Y, epsilon=0.1, kappa=1.0)
+
+
+# --- what a table hides ---------------------------------------------------------------------
+
+DAYS = pd.date_range("1991-01-08", periods=N).strftime("%Y%m%d").astype(int).to_numpy()
+ZEROS = np.where(np.arange(N) % 5, RNG.normal(220.0, 40.0, N).round(), 0.0)
+
+HIDDEN = {
+    "constant": (np.full(N, 3.0), "'a' is constant: 3 in every row"),
+    "one level": (np.full(N, "x", dtype=object), "'a' is constant: 'x' in every row"),
+    "nearly empty": (np.where(np.arange(N) < 3, np.arange(N), np.nan), "no value in 77 of 80"),
+    "empty": (np.full(N, np.nan), "has no value in any row, and is ignored"),
+    "dates": (DAYS, "'a' holds dates as numbers, such as 19910108"),
+    "dates as text": ([f"2020-01-{d % 28 + 1:02}" for d in range(N)], "'a' holds dates, such as"),
+    "blanks": (np.resize(["Male ", "male", "f"], N), "only in case or blanks: 'Male ', 'male'"),
+    "missing is 0": (ZEROS, "'a' is 0 in 16 of 80 rows, far from its other values"),
+    "identifier": ([f"row {j}!" for j in range(N)], "looks like a row identifier .80 different"),
+    "units": ([f"{j} mg" for j in range(N)], "'a' holds numbers with units, such as '0 mg'"),
+    "numbers": ([f"$1,{j:03}.50" for j in range(N)], "'a' holds numbers as text, such as '.1,000"),
+}
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_what_a_column_hides_is_said_once(name):
+    values, message = HIDDEN[name]
+    frame = pd.DataFrame({"a": values, "age": FRAME.age})
+    with pytest.warns(UserWarning, match=message) as caught:
+        fitted = DRLogisticRegression(missing="median").fit(frame, Y)
+    assert len(caught) == 1
+    assert np.isfinite(fitted.predict_proba(frame[:1])).all()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [RNG.integers(0, 4, N), RNG.random(N), RNG.lognormal(size=N), RNG.choice(["a", "b 2"], N),
+     np.where(RNG.random(N) < 0.5, 0.0, 100.0), np.maximum(RNG.normal(0.0, 9.0, N).round(), 0.0)],
+)  # fmt: skip
+def test_ordinary_columns_are_not_remarked_on(values):
+    DRLogisticRegression().fit(pd.DataFrame({"a": values, "age": FRAME.age}), Y)
+
+
+def test_labels_that_differ_in_case_are_said():
+    labels = np.where(np.arange(N) % 4, Y, "Yes")
+    with pytest.warns(UserWarning, match="y has levels that differ only in case .* 'Yes', 'yes'"):
+        DRLogisticRegression().fit(FRAME, labels)
+
+
+def test_rows_that_are_sorted_by_label_are_said():
+    y = np.repeat([0, 1], [190, 10])
+    X = np.random.default_rng(0).standard_normal((200, 2)) + 0.3 * y[:, None]
+    with pytest.warns(UserWarning, match="The rows are sorted by label: shuffle them"):
+        DRLogisticRegression(0.001).fit(X, y)
+
+
+def test_a_column_named_in_a_pipeline_needs_names():
+    numbers = FRAME[["age", "children"]]
+    ball = Ball(feature_costs={"age": 2.0})
+    pipeline = make_pipeline(StandardScaler(), DRLogisticRegression(ball=ball))
+    with pytest.raises(ValueError, match=r"set_output\(transform='pandas'\) keeps the names"):
+        pipeline.fit(numbers, Y)
+    pipeline.set_output(transform="pandas").fit(numbers, Y)
+
+
+# --- the encoding as scikit-learn has it ----------------------------------------------------
+
+
+@pytest.mark.parametrize("fill", ["mean", "median"])
+def test_the_encoding_is_a_column_transformer(fill):
+    holes = FRAME.assign(age=FRAME.age.where(FRAME.index % 8 > 0)).astype({"job": "str"})
+    named = [["job", "member", "children"], "from_dtype"]
+    for categorical in named:
+        fitted = DRLogisticRegression(missing=fill, categorical_features=categorical)
+        fitted.fit(holes, Y)
+        matrix = fitted.encoding_.transform(holes)
+        assert isinstance(fitted.encoding_, ColumnTransformer)
+        scores = matrix @ fitted.coef_[0] + fitted.intercept_[0]
+        assert np.allclose(fitted.decision_function(holes), scores, rtol=0.0, atol=1e-12)
+        assert matrix[:, 0] == pytest.approx(holes.age.fillna(getattr(holes.age, fill)()))
+    numbers = DRLogisticRegression().fit(FRAME[["age", "children"]], Y)
+    assert numbers.encoding_ is None
+
+
+def test_deviations_and_levels_are_those_of_each_fold():
+    """A search resolves a ball for the rows of each fold, as a fit of these rows does."""
+    ball = Ball(0.05, kappa=2.0)
+    search = DRLogisticRegressionCV([0.05], 1, ball=ball, cv=2).fit(FRAME, Y)
+    for fold, (train, test) in enumerate(StratifiedKFold(2).split(FRAME, Y)):
+        fitted = DRLogisticRegression(ball=ball).fit(FRAME.iloc[train], Y[train])
+        expected = -log_loss(Y[test], fitted.predict_proba(FRAME.iloc[test]))
+        found = search.cv_results_[f"split{fold}_test_score"][search.best_index_]
+        assert found == pytest.approx(expected, abs=1e-4)
+    assert search.ball_.feature_costs["age"] == pytest.approx(1.0 / FRAME.age.std(ddof=0))
+
+
+def test_searches_over_radii_and_balls():
+    balls = [Ball(), Ball.tolerating(labels=0.02), Ball.tolerating(columns={"job": 0.1})]
+    for grid in ({"epsilon": [0.01, 0.1]}, {"ball": balls}):
+        found = GridSearchCV(DRLogisticRegression(), grid, cv=2).fit(FRAME, Y)
+        assert clone(found.best_estimator_).get_params()["ball"] == found.best_params_.get("ball")
+        again = pickle.loads(pickle.dumps(found.best_estimator_))
+        assert again.ball_ == found.best_estimator_.ball_
+        assert str(again.ball_) == str(found.best_estimator_.ball_)

@@ -204,10 +204,10 @@ DAMAGE = [
 ]
 DAMAGE_TO_TABLES = [
     (["columns", 1, "levels"], ..., "'columns'"),
-    (["columns", 1, "levels"], [1, 2], "'columns' levels must be texts or null"),
+    (["columns", 1, "levels"], [[1], 2], "'columns' levels must be texts, numbers"),
     (["columns", 1, "levels"], ["x"], "'columns' must make 4 features, got 3"),
     (["columns"], [], "'columns' must make 4 features, got 0"),
-    (["columns_seen"], [[1.0]], "'columns_seen' must be 3 times 3 numbers"),
+    (["features", "seen"], [[1.0]], "'features' must be 3 times"),
     (["ball", "categories"], [["age", "age"]], "'gap' categories"),
     (["ball", "bounds"], {"mapping": [["age", [1, 0]]]}, "'ball' bounds must be pairs"),
 ]

@@ -574,6 +574,7 @@ def test_none_can_be_stated():
     assert worst_case(coef, X[:12], z, ball=without).value < expected - 0.01
 
 
+@pytest.mark.filterwarnings("ignore:levels are new:UserWarning")
 def test_a_row_of_an_unseen_level_keeps_its_place_and_draws_no_other_there():
     rng = np.random.default_rng(4)
     model = stated.classifier(0.05, 1.0).fit(*frame_of(rng, 300, "bc"))

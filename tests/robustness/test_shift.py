@@ -113,6 +113,7 @@ def test_a_change_of_the_loss_is_split_into_rows_and_answers(model):
     assert abs(other.from_answers) < 0.03
 
 
+@pytest.mark.filterwarnings("ignore:numbers are outside the range:UserWarning")
 def test_a_column_in_other_units_is_not_put_down_to_the_labels(hearts):
     fitted, X, y = hearts
     other = X.assign(cholesterol=X["cholesterol"] / 38.67)  # mmol/l

@@ -215,9 +215,8 @@ def read_asked(
 
 def text_columns(model: Any) -> list[str]:
     """The columns that a model takes as text."""
-    encoding = model.encoding_
-    columns = () if encoding is None else encoding.columns
-    return [str(column.name) for column in columns if column.levels and column.kind == "text"]
+    features = [feature for feature in model.table_ or () if feature.values]
+    return [str(each.name) for each in features if isinstance(each.values[0], str)]
 
 
 # --- labels -----------------------------------------------------------------------------------

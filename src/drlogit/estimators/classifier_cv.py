@@ -239,7 +239,7 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         self.n_splits_ = len(splits)
         counted = is_count(self.epsilons)  # chosen here, from ε_max downwards
         # Levels are learnt in each fold, and a ball may name columns.
-        raw = is_table(X) and (self.encoding_ is not None or self.ball is not None)
+        raw = is_table(X) and (self.table_ is not None or self.ball is not None)
         weights = None if sample_weight is None else np.asarray(sample_weight)
         samples = X if raw else given.X, given.y, weights, kappa
         fits = len(splits) * sum(radii.size for radii in epsilons)

@@ -125,6 +125,8 @@ def mean_log_likelihood(
             likelihoods = log_expit(np.where(codes == 1, scores[:, 0], -scores[:, 0]))
         else:
             likelihoods = log_softmax(scores, axis=1)[np.arange(codes.size), codes]
+    if sample_weight is not None and not np.sum(sample_weight) > 0.0:
+        raise ValueError("all rows of a test fold have weight zero: use other folds")
     return float(np.average(likelihoods, weights=sample_weight))
 
 

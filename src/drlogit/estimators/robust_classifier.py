@@ -28,6 +28,7 @@ from ..fitting.posing import check_ball
 from ..fitting.solving import solve_problem
 from ..problem.ball import Ball, ColumnBall
 from ..problem.classes import ClassProblem
+from ..problem.features import Feature, Features
 from ..problem.label_costs import kappa_text
 from ..problem.norms import NormName
 from ..problem.problem import Problem
@@ -35,9 +36,13 @@ from ..problem.result import Callback, Result
 from ..problem.stopping import Stop
 from ..rows.arrays import FloatArray, IndexArray, beyond_memory, is_dask
 from .class_recall import ClassRecall
-from .tables.by_column import unpenalised
-from .tables.encoding import Encoding, Fill
-from .training_data import TrainingData, matrix_of, table_of, training_data
+from .tables.encoding import Fill, column_transformer
+from .tables.frames import listed
+from .training_data import TrainingData, matrix_of, training_data
+
+#: ``fit`` warns if there are fewer samples than this for each unpenalised coefficient, the rule of
+#: thumb for plain logistic regression (Peduzzi et al. 1996).
+_SAMPLES_EACH = 10
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -61,9 +66,10 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
 
     norm: NormName | None
 
-    # These stay None if X is a matrix of numbers.
-    encoding_: Encoding | None = None
-    columns_seen_: FloatArray | None = None
+    #: The features of a table that is encoded, None if X is a matrix of numbers; and the encoding
+    #: as scikit-learn has it, once it was asked for.
+    table_: tuple[Feature, ...] | None = None
+    _encoding: Any = None
 
     _if_constant = "Choose a smaller epsilon."
 
@@ -115,10 +121,10 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
 
     def _advise(self, data: TrainingData) -> None:
         """Warn of what was left out, left free, or stated as a cost that allows very much."""
-        said = [] if self.encoding_ is None else [*self.encoding_.remarks]
+        said = [*data.remarks]
         costs = data.columns.costs
         if data.columns.epsilon > 0.0 and np.ndim(costs) == 1 and np.isinf(costs).any():
-            said.append(unpenalised(costs, table_of(self), data.rows.n_samples) or "")
+            said.append(_unpenalised(costs, data.features, data.rows.n_samples))
         share = _share_of_labels(data.columns)
         if share > 0.1 and not self._stated_ball().tolerates:
             epsilon, kappa = data.columns.epsilon, data.columns.kappa
@@ -182,6 +188,8 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
             often = float(expit(np.quantile(own, 1.0 - found.shares[rare])))
         said = found.neglected(self.ball_.epsilon, self.ball_.kappa, often)
         if said is not None:
+            if (np.diff(data.codes) >= 0).all() or (np.diff(data.codes) <= 0).all():
+                said += " The rows are sorted by label: shuffle them before you split them."
             warnings.warn(said, UserWarning, stacklevel=5)
 
     def save_proof(
@@ -265,10 +273,29 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
         LogisticRegression or Pipeline
             With the same coefficients; with the encoding of a table in front, if there is one.
         """
-        from .exports import plain_model
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.pipeline import Pipeline
 
         check_is_fitted(self, "coef_")
-        return plain_model(self)
+        plain = LogisticRegression()
+        plain.coef_, plain.intercept_ = self.coef_.copy(), self.intercept_.copy()
+        plain.classes_, plain.n_features_in_ = self.classes_, self.coef_.shape[1]
+        plain.n_iter_ = np.array([0], dtype=np.int32)
+        if self.table_ is not None:
+            return Pipeline([("columns", self.encoding_), ("classifier", plain)])
+        if hasattr(self, "feature_names_in_"):
+            plain.feature_names_in_ = np.array(self.feature_names_in_, dtype=object)
+        return plain
+
+    @property
+    def encoding_(self) -> Any:
+        """The encoding of a table as a fitted ``ColumnTransformer``; None if there is none."""
+        if self.table_ is None:
+            return None
+        if self._encoding is None or self._encoding[0] is not self.table_:
+            names = getattr(self, "feature_names_in_", None)
+            self._encoding = self.table_, column_transformer(self.table_, names)
+        return self._encoding[1]
 
     def coefficient_table(self) -> Any:
         """The coefficients by column and level, as a data frame.
@@ -281,18 +308,20 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
             for numbers.  ``cost`` is the cost of moving the number by one, or of changing the
             category; ``inf`` means not penalised.  ``coefficient`` is in log-odds.  Models of two
             classes have ``odds_ratio``, the exponential of the coefficient: for the intercept the
-            odds of a row of zeros.  Models of more classes have ``class`` in front.  With an
-            intercept, the coefficients of a category are relative to the average training sample.
+            odds of a row of zeros.  ``class`` is the class that the coefficient speaks for.  With
+            an intercept, the coefficients of a category are relative to the average training
+            sample.
         """
         import pandas as pd
 
         check_is_fitted(self, "coef_")
+        features = self.ball_.features
         places = [
-            (column.name, level)
-            for column in table_of(self).columns
-            for level in column.shown_levels
+            (feature.name, level)
+            for feature in features.each
+            for level in (feature.levels or [None] * feature.columns.size)
         ]
-        K, costs = self.coef_.shape[0], self.ball_.on(self.ball_.features).costs
+        K, costs = self.coef_.shape[0], self.ball_.on(features).costs
         costs = np.sqrt(np.diag(costs)) if np.ndim(costs) == 2 else costs
         coef = self.coef_
         if self.fit_intercept:
@@ -303,6 +332,7 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
         if K > 1:
             found.insert(0, "class", np.repeat(self.classes_, len(places)))
         else:
+            found.insert(0, "class", self.classes_[1])  # whose log-odds these are
             with np.errstate(over="ignore"):  # infinite odds are an answer
                 found["odds_ratio"] = np.exp(found["coefficient"])
         return found
@@ -355,6 +385,25 @@ def set_result(model: RobustLinearClassifier, result: Result) -> None:
     model.dual_gap_ = float(result.gap)
     model.n_iter_ = int(result.n_iter)
     model.ball_, model.result_ = result.ball, result
+
+
+def _unpenalised(costs: FloatArray, features: Features, n_samples: int) -> str:
+    """A warning if infinite costs leave many coefficients unpenalised for few samples, or ""."""
+    widths = {
+        feature.name: max(feature.columns.size - 1, 1)
+        for feature in features.each
+        if np.isinf(costs[feature.columns]).any()
+    }
+    count = sum(widths.values())
+    if count * _SAMPLES_EACH <= n_samples:
+        return ""
+    most = sorted(widths, key=lambda name: -widths[name])
+    shown = [f"{n!r:.40}" + (f" ({widths[n]})" if widths[n] > 1 else "") for n in most]
+    return (
+        f"{count} coefficients are not penalised, and there are only {n_samples} samples: the cost "
+        f"of {listed(shown, 5)} is infinite. The model may overfit. Give these columns a finite "
+        "cost or a tolerance."
+    )
 
 
 def _share_of_labels(columns: ColumnBall) -> float:

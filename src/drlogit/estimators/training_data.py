@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 from ..fitting.posing import as_fitted, posed_on
 from ..problem.ball import Ball, ColumnBall
 from ..problem.classes import ClassProblem
-from ..problem.features import Features, numbers
+from ..problem.features import Feature, Features, numbers
 from ..problem.label_costs import flip_costs
 from ..problem.problem import Problem
 from ..problem.table_statistics import deviations_in, total_weight
@@ -41,13 +41,14 @@ from ..rows.checks import (
 from ..rows.interface import Rows
 from .tables.encoding import (
     FILLS,
-    Encoding,
+    features_of_table,
     find_categorical,
-    fit_encoding,
-    numbers_only,
+    matrix_of_table,
+    names_of_columns,
 )
 from .tables.frames import columns_of, is_frame, is_table
-from .tables.served_rows import columns_seen, far_outside, remarks_on
+from .tables.remarks import remark_on_labels, remark_on_numbers
+from .tables.served_rows import columns_seen, far_outside, number_places, remarks_on
 
 
 @dataclass(eq=False)
@@ -67,6 +68,7 @@ class TrainingData:
     given_weights: FloatArray | None = None
     fit_intercept: bool = True
     names: Any = None  # of the columns of X
+    remarks: Sequence[str] = ()
     features: Features = field(init=False)
     ball: Ball = field(init=False)
     columns: ColumnBall = field(init=False)
@@ -113,25 +115,24 @@ class TrainingData:
     def n_classes(self) -> int:
         return int(self.classes.size)
 
-    def place(
-        self, ball: Ball, encoding: Encoding | None, names: Any, n_jobs: int | None = None
-    ) -> None:
+    def place(self, ball: Ball, table: ReadTable, n_jobs: int | None = None) -> None:
         """Build the rows, and resolve the ball for them."""
         self.rows = self._rows(n_jobs, intercept=bool(self.fit_intercept))
-        rows = self.rows
-        if self.weights is not self.given_weights:  # deviations are those of the table as it is
-            rows = replace(self, weights=self.given_weights)._rows(n_jobs, intercept=False)
-        spread = deviations_in(rows)
         total = total_weight(self.given_weights, self.rows.n_samples)
         shares = None
         if not is_dask(self.codes):
             totals = np.bincount(self.codes, self.given_weights, minlength=self.n_classes)
             shares = dict(zip(self.classes.tolist(), (totals / totals.sum()).tolist(), strict=True))
-        self.names = names if encoding is None else encoding.names
-        if encoding is None:
-            self.features = numbers(names, spread, total, shares)
+        if table.features is not None:
+            self.names = names_of_columns(table.features)
+            width = len(self.names)
+            self.features = Features(table.features, width, total, shares, table.seen)
         else:
-            self.features = encoding.features(spread, total, shares)
+            rows = self.rows
+            if self.weights is not self.given_weights:  # deviations are those of the table as it is
+                rows = replace(self, weights=self.given_weights)._rows(n_jobs, intercept=False)
+            self.names = table.names
+            self.features = numbers(table.names, deviations_in(rows), total, shares, table.seen)
         self.ball = ball.resolved(self.features)
         self.columns = self.ball.on(self.features)
 
@@ -206,25 +207,15 @@ def training_data(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None"
         )
     check_unmasked(y, "y")
-    matrix = _features_to_fit(estimator, X, sample_weight, ball)
+    matrix, table = _features_to_fit(estimator, X, sample_weight, ball)
     data = TrainingData.of(matrix, y, sample_weight, estimator.class_weight)
     data.fit_intercept = estimator.fit_intercept
     estimator.classes_ = data.classes
-    data.place(ball, estimator.encoding_, names_given(estimator), n_jobs)
+    estimator.table_ = table.features
+    said = remark_on_labels(data.classes.tolist())
+    data.remarks = [*table.remarks, *([] if said is None else [said])]
+    data.place(ball, table, n_jobs)
     return data
-
-
-def names_given(model: Any) -> Sequence[Any]:
-    """Names of the columns of X, or their positions."""
-    if model.encoding_ is not None:
-        return [column.name for column in model.encoding_.columns]
-    names: Sequence[Any] = [*getattr(model, "feature_names_in_", ())] or range(model.n_features_in_)
-    return names
-
-
-def table_of(model: Any) -> Encoding:
-    """The columns of X, and the columns of ``coef_`` that each has become."""
-    return numbers_only(names_given(model)) if model.encoding_ is None else model.encoding_
 
 
 def _check_classes(classes: np.ndarray[Any, Any]) -> None:
@@ -272,13 +263,10 @@ def with_class_weights(
 # --- X as a matrix of numbers, in a fit and for a fitted model ------------------------------
 
 
-def _features_to_fit(estimator: Any, X: Any, sample_weight: Any, ball: Ball) -> Any:
-    """A matrix; the estimator remembers the columns, and how they are encoded."""
-    estimator.encoding_ = estimator.columns_seen_ = None
-    if is_dask(X):  # checked where they lie, by the fit
-        _check_dask_columns(X)
-        _remember_columns(estimator, X)
-        return X
+def _features_to_fit(
+    estimator: Any, X: Any, sample_weight: Any, ball: Ball
+) -> tuple[Any, ReadTable]:
+    """A matrix, and what is known of its columns; the estimator remembers their names."""
     wanted, fill = estimator.categorical_features, estimator.missing
     if isinstance(wanted, str) and wanted == "from_dtype" and not is_frame(X):
         wanted = None  # an array has one type
@@ -287,49 +275,63 @@ def _features_to_fit(estimator: Any, X: Any, sample_weight: Any, ball: Ball) -> 
             "categorical_features needs a data frame or a dense array, got "
             f"{type(X).__name__}; declare one-hot columns with the categories of a ball"
         )
-    if wanted is None and (fill == "error" or not is_table(X)):
-        return _numbers_seen(estimator, X)
-    columns = columns_of(X)
+    if is_dask(X):  # checked where they lie, by the fit
+        _check_dask_columns(X)
+        _remember_columns(estimator, X)
+        return X, ReadTable(names_given(estimator))
+    columns = columns_of(X) if is_frame(X) or (is_table(X) and wanted is not None) else []
     categorical = find_categorical(columns, wanted, ball.categories)
-    if not categorical and fill == "error":
-        return _numbers_seen(estimator, X)
+    if not categorical and (fill == "error" or not is_table(X)):
+        matrix, seen, remarks = _numbers(estimator, X, reset=True), None, list[str]()
+        if is_frame(X):
+            seen = columns_seen(matrix, np.arange(matrix.shape[1]))
+            found = (remark_on_numbers(name, matrix[:, j]) for j, name in enumerate(X.columns))
+            remarks = [remark for remark in found if remark is not None]
+        return matrix, ReadTable(names_given(estimator), seen=seen, remarks=remarks)
     _check_table(estimator, X, reset=True)
-    weights = None if sample_weight is None else check_weights(sample_weight, X.shape[0])
-    encoding = fit_encoding(
-        columns,
-        categorical,
-        fill=fill,
-        weights=weights,
-        stated=not isinstance(wanted, str),
+    columns = columns or columns_of(X)
+    weights = check_weights(sample_weight, X.shape[0])
+    stated = not isinstance(wanted, str)
+    features, said = features_of_table(
+        columns, categorical, fill=fill, weights=weights, stated=stated
     )
-    estimator.encoding_, rows = encoding, encoding.matrix(columns)
-    estimator.columns_seen_ = columns_seen(rows.matrix, encoding.number_places, rows.absent)
-    return rows.matrix
+    rows = matrix_of_table(features, columns)
+    seen = columns_seen(rows.matrix, number_places(features), rows.absent)
+    return rows.matrix, ReadTable(names_given(estimator), features, seen, said)
 
 
-def _numbers_seen(estimator: Any, X: Any) -> Matrix:
-    """X as a matrix of numbers, whose range in a frame the estimator remembers."""
-    matrix = _numbers(estimator, X, reset=True)
-    if is_frame(X):
-        estimator.columns_seen_ = columns_seen(matrix, np.arange(matrix.shape[1]))
-    return matrix
+@dataclass(frozen=True, eq=False)
+class ReadTable:
+    """What is known of the columns of X; ``features`` are None if they are numbers as they are."""
+
+    names: Sequence[Any]
+    features: tuple[Feature, ...] | None = None
+    seen: FloatArray | None = None
+    remarks: Sequence[str] = ()
+
+
+def names_given(model: Any) -> Sequence[Any]:
+    """Names of the columns of X, or their positions."""
+    names: Sequence[Any] = [*getattr(model, "feature_names_in_", ())]
+    return names or range(model.n_features_in_)
 
 
 def matrix_of(model: Any, X: Any, *, quiet: bool = False) -> Matrix:
     """What a model's coefficients are multiplied with; warns of rows that are unlike training."""
-    X, seen, said = _known_columns(model, X), model.columns_seen_, list[str]()
-    quiet = quiet or seen is None
-    if model.encoding_ is None:
+    X, features, said = _known_columns(model, X), model.table_, list[str]()
+    ball = None if quiet else getattr(model, "ball_", None)
+    seen = None if ball is None else ball.features.seen
+    if features is None:
         matrix = _numbers(model, X, reset=False)
-        if not quiet and is_frame(X):
+        if seen is not None and is_frame(X):
             said = far_outside(matrix, np.arange(matrix.shape[1]), seen, X.columns)
     else:
         _check_table(model, X, reset=False)
         columns = columns_of(X)
-        rows = model.encoding_.matrix(columns)
+        rows = matrix_of_table(features, columns)
         matrix = rows.matrix
-        if not quiet:
-            said = remarks_on(rows, seen, model.encoding_, columns)
+        if seen is not None:
+            said = remarks_on(rows, seen, features, columns)
     for each in said:
         warnings.warn(each, UserWarning, stacklevel=4)
     return matrix

@@ -15,7 +15,6 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..estimators.classifier import DRLogisticRegression
 from ..estimators.classifier_cv import DRLogisticRegressionCV
 from ..estimators.robust_classifier import set_result
-from ..estimators.tables.encoding import EncodedColumn, Encoding
+from ..estimators.tables.encoding import features_stated, statement_of
 from ..problem.domains import check_domains
 from ..problem.features import Features, numbers
 from ..problem.label_costs import FlipCosts, flip_costs
@@ -144,27 +143,20 @@ def _intercept(value: Any, found: Found) -> Any:
     return _numbers(value, found["coefficients"].shape[0])
 
 
-def _columns(value: Any, found: Found) -> Encoding | None:
-    """The way from a raw table to features, if the model has one."""
+def _columns(value: Any, found: Found) -> list[dict[str, Any]] | None:
+    """What becomes of the columns of a raw table, if the model has one."""
     if value is None:
         return None
-    columns = []
-    for each in value:
-        levels = None if each["levels"] is None else tuple(each["levels"])
-        if not all(level is None or isinstance(level, str) for level in levels or ()):
-            raise ValueError("levels must be texts or null")
-        fill = None if each["fill"] is None else _numbers(each["fill"])
-        columns.append(EncodedColumn(each["name"], levels, fill, str(each["kind"])))
-    encoding, width = Encoding(tuple(columns)), found["coefficients"].shape[1]
-    if len(encoding.names) != width:
-        raise ValueError(f"must make {width} features, got {len(encoding.names)}")
-    return encoding
+    width = sum(feature.columns.size for feature in features_stated(value))
+    if width != found["coefficients"].shape[1]:
+        raise ValueError(f"must make {found['coefficients'].shape[1]} features, got {width}")
+    return list(value)
 
 
 def _n_columns(found: Found) -> int:
     """The number of columns of the table, or of the matrix if there is none."""
-    encoding = found["columns"]
-    return int(found["coefficients"].shape[1] if encoding is None else len(encoding.columns))
+    columns = found["columns"]
+    return int(found["coefficients"].shape[1] if columns is None else len(columns))
 
 
 def _feature_names(value: Any, found: Found) -> Any:
@@ -176,7 +168,7 @@ def _feature_names(value: Any, found: Found) -> Any:
     return np.array(value, dtype=object)
 
 
-def _columns_seen(value: Any, found: Found) -> Any:
+def _seen(value: Any, found: Found) -> Any:
     """The range of each column in training, NaN for categories."""
     seen = None if value is None else np.array(value, dtype=float)  # null is NaN
     if seen is not None:
@@ -190,13 +182,15 @@ def _features(value: Any, found: Found) -> Features:
     """The columns of the table as the ball sees them."""
     shares, count = value["class_shares"], _n_columns(found)
     rows = _numbers(value["n_rows"]), None if shares is None else dict(shares)
-    deviations, encoding = _numbers(value["deviations"], count), found["columns"]
+    deviations, columns = _numbers(value["deviations"], count), found["columns"]
+    seen = _seen(value["seen"], found)
     if not (deviations > 1.0 / TOO_LARGE).all():
         raise ValueError(f"must have deviations above {1.0 / TOO_LARGE:g}")
-    if encoding is None:
+    if columns is None:
         names = found["feature_names"]
-        return numbers(range(count) if names is None else names.tolist(), deviations, *rows)
-    return encoding.features(encoding.by_feature(deviations), *rows)  # type: ignore[no-any-return]
+        return numbers(range(count) if names is None else names.tolist(), deviations, *rows, seen)
+    each = features_stated(columns, deviations.tolist())
+    return Features(each, found["coefficients"].shape[1], *rows, seen)
 
 
 def _ball(value: Any, found: Found) -> Any:
@@ -248,6 +242,7 @@ def _stated_features(model: Any) -> dict[str, Any]:
         "deviations": features.deviations,
         "n_rows": features.n_rows,
         "class_shares": None if shares is None else [[*pair] for pair in shares.items()],
+        "seen": features.seen,
     }
 
 
@@ -257,8 +252,7 @@ def _names(model: Any) -> list[str] | None:
 
 
 def _encoded(model: Any) -> list[dict[str, Any]] | None:
-    encoding = model.encoding_
-    return None if encoding is None else [asdict(column) for column in encoding.columns]
+    return None if model.table_ is None else statement_of(model.table_)
 
 
 #: What a file has of a model, and how that is read, in this order: a value may rest on those
@@ -269,7 +263,6 @@ _TABLE: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Found], Any]]] = {
     "intercept": (attrgetter("intercept_"), _intercept),
     "columns": (_encoded, _columns),
     "feature_names": (_names, _feature_names),
-    "columns_seen": (attrgetter("columns_seen_"), _columns_seen),
     "features": (_stated_features, _features),
     "ball": (lambda model: pack_ball(model.ball_), _ball),
     "parameters": (_kept_parameters, _parameters),
@@ -367,7 +360,8 @@ def _model(found: Found) -> DRLogisticRegression:
     model.classes_, model.n_features_in_ = found["classes"], _n_columns(found)
     if found["feature_names"] is not None:
         model.feature_names_in_ = found["feature_names"]
-    model.encoding_, model.columns_seen_ = found["columns"], found["columns_seen"]
+    if found["columns"] is not None:
+        model.table_ = tuple(found["features"].each)
     claimed = max(found["objective"] - found["dual_bound"], 0.0)
     if abs(found["gap"] - claimed) > _ROUNDING * max(1.0, abs(found["objective"])):
         raise ValueError(f"must be 'objective' minus 'dual_bound', {claimed:.3g}")

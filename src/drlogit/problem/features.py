@@ -27,7 +27,8 @@ class Feature:
     ``columns`` is empty if the column is not used.  ``levels`` are those of a category's columns,
     None for a number.  ``with_none``: a row without a 1 in any of the columns is a category, too,
     which is called ``otherwise``.  ``deviation`` is the standard deviation of a number in the rows
-    of the fit, in its own units; 1 for a constant.
+    of the fit, in its own units; 1 for a constant.  Of a table that was fitted, ``values`` are the
+    levels as the table has them, None for missing, and ``fill`` replaces missing numbers.
     """
 
     name: Any
@@ -38,6 +39,8 @@ class Feature:
     deviation: float = 1.0
     with_none: bool = False
     otherwise: str = "none of these"
+    values: tuple[Any, ...] | None = None
+    fill: float | None = None
 
     @property
     def is_category(self) -> bool:
@@ -71,13 +74,15 @@ class Features:
     """The columns of a table, and how many rows of which classes the fit had.
 
     ``n_rows`` is the sum of the weights, the number of rows without weights.  ``class_shares`` are
-    the shares of the classes, None where no labels are known.
+    the shares of the classes, None where no labels are known.  ``seen`` has the smallest number,
+    the largest number and the share of missing values of each column of a frame, as three rows.
     """
 
     each: Sequence[Feature]
     n_columns: int
     n_rows: float
     class_shares: Mapping[Any, float] | None = None
+    seen: FloatArray | None = None
 
     @property
     def are_columns(self) -> bool:
@@ -130,10 +135,11 @@ def numbers(
     deviations: FloatArray,
     n_rows: float,
     class_shares: Mapping[Any, float] | None = None,
+    seen: FloatArray | None = None,
 ) -> Features:
     """The features of a matrix in which each column is a number."""
     names = names if isinstance(names, range) else list(names)
-    return Features(_Numbers(names, deviations), deviations.size, n_rows, class_shares)
+    return Features(_Numbers(names, deviations), deviations.size, n_rows, class_shares, seen)
 
 
 def position_of(column: Any, names: Sequence[Any], parameter: str) -> int:
@@ -146,4 +152,6 @@ def position_of(column: Any, names: Sequence[Any], parameter: str) -> int:
     shown = ", ".join(f"{name!r:.30}" for name in names[:8]) + (", …" if len(names) > 8 else "")
     near = get_close_matches(str(column), [str(name) for name in names[:1000]], n=1)
     hint = f": did you mean {near[0]!r:.60}?" if near else ""
+    if isinstance(column, str) and isinstance(names, range):
+        hint = ": in a pipeline, set_output(transform='pandas') keeps the names of columns"
     raise ParameterError(parameter, f"names the column {column!r:.60}, but X has {shown}{hint}")

@@ -10,7 +10,7 @@ import numpy as np
 from ..rows.arrays import FloatArray, Matrix, is_dask
 from ..rows.building import checked_rows
 from ..rows.centring import centred
-from ..rows.checks import as_numbers, check_features, check_weights
+from ..rows.checks import TOO_LARGE, as_numbers, check_features, check_weights
 from ..rows.chunks import in_memory
 from ..rows.interface import Rows
 from .features import Feature, Features, numbers
@@ -82,7 +82,7 @@ def deviations_in(rows: Rows) -> FloatArray:
 
 def deviation_of(values: FloatArray, weights: FloatArray) -> float:
     """The standard deviation of a column without its missing values; 1 for a constant one."""
-    known = ~np.isnan(values) & (weights > 0.0)
+    known = (np.abs(values) < TOO_LARGE) & (weights > 0.0)
     if not known.any():
         return 1.0
     mean = np.average(values[known], weights=weights[known])

@@ -21,7 +21,6 @@ from sklearn.base import is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from ..estimators.robust_classifier import RobustLinearClassifier
-from ..estimators.tables.encoding import Encoding
 from ..estimators.tables.frames import rows_of
 from ..estimators.training_data import matrix_of
 from ..problem.ball import Ball
@@ -205,14 +204,14 @@ class MeasuredModel:
 
     def _columns(self, names: Sequence[Any]) -> tuple[Column, ...]:
         """Where the columns of the matrix come from in X."""
-        encoding = getattr(self.fit, "encoding_", None)
-        if self.steps is None and encoding is None:
+        table = None if self.fit is None else self.fit.table_
+        if self.steps is None and table is None:
             return ()
         columns, width = [Column(j) for j in range(len(names))], int(self.coef.shape[-1])
         if self.steps is not None:
             seen = width if self.fit is None else self.fit.n_features_in_
             columns = follow_steps(self.steps.steps, columns, seen)
-        return tuple(columns if encoding is None else _encoded(encoding, columns))
+        return tuple(columns if table is None else _encoded(table, columns))
 
     def _refuse_unknown(self, columns: Sequence[Column]) -> None:
         """``ValueError`` if the model uses columns that are not columns of X, scaled or encoded."""
@@ -390,16 +389,12 @@ def _changed(
     return found
 
 
-def _encoded(encoding: Encoding, columns: list[Column]) -> list[Column]:
+def _encoded(table: Sequence[Feature], columns: list[Column]) -> list[Column]:
     """The columns of the matrix of one of our models, in terms of those of its table."""
     made = []
-    for k, (column, known) in enumerate(zip(columns, encoding.columns, strict=True)):
-        if known.levels is None:
-            made.append(column)
-        for level in known.levels or ():
-            value: Any = level
-            if level is not None and known.kind != "text":
-                value = level == "True" if known.kind == "truth" else float(level)
-            said = "missing" if level is None else level
+    for k, (column, feature) in enumerate(zip(columns, table, strict=True)):
+        if feature.values is None:
+            made += [column] * feature.columns.size
+        for said, value in zip(feature.levels or (), feature.values or (), strict=True):
             made.append(level_column(column, ("encoding", k), said, value))
     return made

@@ -151,6 +151,10 @@ def settled(matrix: Matrix, names: Sequence[Any] | None) -> Matrix:
         raise ValueError(no_number(part[tuple(bad)], row, name))
     if not sp.issparse(matrix):
         return matrix
+    try:
+        matrix.check_format(full_check=True)
+    except ValueError as error:
+        raise ValueError(f"X must be a valid CSR matrix: {error}") from None
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()

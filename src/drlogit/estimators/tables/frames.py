@@ -1,14 +1,11 @@
 """Tables column by column, from pandas, polars or arrays.
 
-A column is read as numbers (missing: NaN) or as levels (text; missing: None).  Levels are compared
-as text, and whole numbers have no decimal point, because pandas turns 3 into ``3.0`` when another
-row is missing, and a file holds text.  The texts of :data:`MISSING_MARKS` count as missing,
-whatever reader was used; pandas knows most of them, but not all.
+A column is read as numbers (missing: NaN) or as levels, which are texts, truth values or numbers
+(missing: None).
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,19 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from ...rows.arrays import BoolArray, FloatArray, IndexArray, is_dask
-
-#: Texts that stand for no value: those of pandas' readers, a question mark, and ``na``.
-MISSING_MARKS = (
-    "", "?", "NA", "N/A", "NaN", "NULL", "None", "na", "n/a", "nan", "null", "-NaN", "-nan", "+nan",
-    "<NA>", "#N/A", "#NA", "#N/A N/A", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN",
-)  # fmt: skip
+from ...rows.arrays import FloatArray, IndexArray, is_dask
 
 #: What pandas finds in columns that are taken, and what that is here.
 _KINDS = {
-    "string": "text", "boolean": "truth", "integer": "number", "floating": "number",
-    "mixed-integer-float": "number", "decimal": "number", "empty": "number",
-}  # fmt: skip
+    "string": "text",
+    "boolean": "truth",
+    "integer": "number",
+    "floating": "number",
+    "mixed-integer-float": "number",
+    "decimal": "number",
+    "empty": "number",
+}
 
 
 def is_frame(X: Any) -> bool:
@@ -110,76 +106,59 @@ class TableColumn:
         return hasattr(self.values.dtype, "categories") or self.kind != "number"
 
     def numbers(self) -> FloatArray:
-        """The column as numbers, NaN where one is missing; they may be spelt out among marks."""
+        """The column as numbers, NaN where one is missing."""
         try:
-            if self._inferred == "boolean" or not self.holds_levels:
-                dtype = self.values.dtype
-                if isinstance(dtype, np.dtype) and dtype.kind != "O":  # knows its missing values
-                    return np.asarray(self.values, dtype=np.float64)
+            dtype = self.values.dtype
+            if isinstance(dtype, np.dtype) and dtype.kind != "O":  # knows its missing values
+                return np.asarray(self.values, dtype=np.float64)
+            if self.kind != "text":
                 return np.asarray(self.values.to_numpy(dtype=np.float64, na_value=np.nan))
-            found, codes = self.distinct
-            return np.array([np.nan if text is None else _number(text) for text in found])[codes]
         except (TypeError, ValueError):
-            raise ValueError(
-                f"column {self.name!r:.60} must hold numbers, or be one of categorical_features, "
-                f"got {self.values.dtype!s:.60}"
-            ) from None
+            pass
+        raise ValueError(
+            f"column {self.name!r:.60} must hold numbers, or be one of categorical_features, "
+            f"got {self.values.dtype!s:.60}"
+        )
 
     @cached_property
-    def distinct(self) -> tuple[list[str | None], IndexArray]:
-        """The values that occur, as they are spelt, None for missing; and which each row has.
+    def distinct(self) -> tuple[list[Any], IndexArray]:
+        """The levels that occur, None for missing, and which of them each row has.
 
         What comes after is done once for each of them: most tables have many rows of few levels.
         """
-        given = self.values
-        if given.dtype == object:  # in which True is 1
-            given = given.map(spelt, na_action="ignore")
-        codes, values = given.array.factorize()
-        found = map(spelt, values.tolist())
-        texts = [None if text.strip() in MISSING_MARKS else text for text in found]
-        return [*texts, None], np.where(codes < 0, len(texts), codes)
+        codes, values = self.values.array.factorize()
+        convert = {"text": str, "truth": bool, "number": float}[self.kind]
+        found = [convert(value) for value in np.asarray(values).tolist()]
+        return [*found, None], np.where(codes < 0, len(found), codes)
 
     @cached_property
-    def counts(self) -> Counter[str | None]:
-        """How often each level occurs, as text, None for a missing one."""
-        texts, codes = self.distinct
-        counts: Counter[str | None] = Counter()
-        for text, count in zip(texts, np.bincount(codes, minlength=len(texts)), strict=True):
-            counts[text] += int(count)
+    def counts(self) -> Counter[Any]:
+        """How often each level occurs, None for a missing one."""
+        levels, codes = self.distinct
+        counts: Counter[Any] = Counter()
+        for level, count in zip(levels, np.bincount(codes, minlength=len(levels)), strict=True):
+            counts[level] += int(count)
         return +counts
 
-    @property
-    def absent(self) -> BoolArray:
-        """Where a level is missing."""
-        texts, codes = self.distinct
-        return np.array([text is None for text in texts])[codes]
+    def codes(self, levels: Sequence[Any]) -> tuple[IndexArray, Any]:
+        """Where each value is among some levels, -1 if it is none of them; and which are missing.
 
-    @property
-    def levels(self) -> np.ndarray[Any, Any]:
-        """The levels as text, None where one is missing."""
-        texts, codes = self.distinct
-        return np.array(texts, dtype=object)[codes]
-
-    def codes(self, levels: Sequence[str | None]) -> IndexArray:
-        """Where each value is among some levels, -1 if it is none of them.
-
-        A level that is spelt another way is known if it is like one of them alone: readers of files
-        leave spaces or not, and make ``True`` of ``TRUE`` and 3 of ``3.0``.
+        Levels that are equal as text are the same, since a reader of files may make 3 of ``"3"``.
         """
-        texts, codes = self.distinct
-        known = {None: -1, **{level: k for k, level in enumerate(levels)}}
-        new = [text for text in texts if text not in known]
-        like = [_alike(level) for level in levels] if new else []
-        for text, same in zip(new, map(_alike, new), strict=True):
-            known[text] = like.index(same) if like.count(same) == 1 else -1
-        return np.array([known[text] for text in texts], dtype=np.intp)[codes]
+        own, codes = self.distinct
+        known = {spelt(level): k for k, level in enumerate(levels)}
+        places = [known.get(spelt(level), -1) for level in own]
+        missing = np.array([level is None for level in own])
+        return np.array(places, dtype=np.intp)[codes], missing[codes]
 
 
-def spelt(value: Any) -> str:
-    """A value as the text that levels are compared as."""
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value)
+def spelt(level: Any) -> str:
+    """A level as text; whole numbers have no decimal point, and "missing" is no text of a level."""
+    if level is None:
+        return "\0missing"
+    if isinstance(level, float) and level.is_integer():
+        return str(int(level))
+    return str(level)
 
 
 def listed(texts: Sequence[Any], most: int = 6) -> str:
@@ -197,18 +176,3 @@ def is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _number(text: str) -> float:
-    if not is_number(text):
-        raise ValueError
-    return float(text)
-
-
-def _alike(level: str | None) -> str:
-    """What the spellings of one level have in common."""
-    text = "" if level is None else level.strip()
-    if text.lower() in ("true", "false"):
-        return text.lower()
-    # Not 007, which is a code.
-    return str(float(text)) if re.fullmatch(r"-?(0|[1-9]\d*)([.]\d+)?", text) else text

@@ -12,13 +12,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ...problem.features import Feature
 from ...rows.arrays import BoolArray, FloatArray, IndexArray, Matrix
-from .encoding import EncodedRows, Encoding
-from .frames import TableColumn, listed
+from .encoding import EncodedRows
+from .frames import TableColumn, listed, spelt
 
-#: Numbers are far outside the training range if their distance from it exceeds its width in more
-#: than this share of the rows (ages of 18 to 90 reach from -54 to 162; 20 years are 240 months), or
-#: exceeds this multiple of its width in any row (amounts and incomes have long tails).
+#: Numbers are told if they are outside the training range in more than half of the rows (ages in
+#: decades), if their distance from it exceeds its width in more than this share of the rows (ages
+#: of 18 to 90 reach from -54 to 162; 20 years are 240 months), or this multiple of its width in any
+#: row (amounts and incomes have long tails).
 _SHARE, _ABSURD = 0.05, 10.0
 
 #: A column without any value is worth a warning if that is less probable than this, given the share
@@ -36,30 +38,42 @@ def columns_seen(matrix: Matrix, first: IndexArray, absent: BoolArray | None = N
     return np.array([*_ends(matrix, first), gone])
 
 
+def number_places(features: Sequence[Feature]) -> IndexArray:
+    """The column of the matrix that each number is, -1 for the other columns."""
+    numbers = [each.values is None and each.columns.size > 0 for each in features]
+    pairs = zip(features, numbers, strict=True)
+    return np.array([each.columns[0] if is_number else -1 for each, is_number in pairs])
+
+
 def remarks_on(
-    rows: EncodedRows, seen: FloatArray, table: Encoding, given: Sequence[TableColumn]
+    rows: EncodedRows, seen: FloatArray, features: Sequence[Feature], given: Sequence[TableColumn]
 ) -> list[str]:
     """Warnings about encoded rows of a table."""
-    new = _mostly_unknown(rows.unknown & ~rows.absent, table, given)
-    far = far_outside(rows.matrix, table.number_places, seen, [c.name for c in table.columns])
-    return [*filter(None, [new]), *_empty(rows.absent, seen[2], table), *far]
+    names = [feature.name for feature in features]
+    far = far_outside(rows.matrix, number_places(features), seen, names)
+    new = _unseen_levels(rows.unknown & ~rows.absent, features, given)
+    return [*new, *_empty(rows.absent, seen[2], features), *far]
 
 
 def far_outside(
     matrix: Matrix, first: IndexArray, seen: FloatArray, names: Sequence[Any]
 ) -> list[str]:
-    """Warnings about numbers far outside the training range."""
+    """Warnings about numbers outside the training range."""
     low, high, _ = seen
     width = high - low
     least, most = _ends(matrix, first)
     # Comparisons with NaN are false; a column that did not vary in training has no scale.
-    outside = ((least < low - width) | (most > high + width)) & (width > 0.0)
+    outside = ((least < low) | (most > high)) & (width > 0.0)
     named = []
     for j in np.flatnonzero(outside).tolist():
         values = matrix[:, [first[j]]]
         values = np.ravel(values.toarray() if sp.issparse(values) else values)
         widths = np.maximum(low[j] - values, values - high[j]) / width[j]
-        far = widths > (1.0 if (widths > 1.0).mean() > _SHARE else _ABSURD)
+        limit = next(
+            (at for at, share in ((1.0, _SHARE), (0.0, 0.5)) if (widths > at).mean() > share),
+            _ABSURD,
+        )
+        far = widths > limit
         if far.any():
             named.append(
                 f"{names[j]!r:.40} ({int(far.sum())} of {far.size} rows, such as "
@@ -68,8 +82,8 @@ def far_outside(
     if not named:
         return []
     return [
-        f"numbers are far outside the range of the training data in {_columns(named)}; check "
-        "whether they are in other units"
+        f"numbers are outside the range of the training data in {_columns(named)}; check whether "
+        "they are in other units"
     ]
 
 
@@ -80,17 +94,17 @@ def _ends(matrix: Matrix, first: IndexArray) -> list[FloatArray]:
     return [np.where(first >= 0, end[first], np.nan) for end in flat]
 
 
-def _empty(absent: BoolArray, missing: FloatArray, table: Encoding) -> list[str]:
+def _empty(absent: BoolArray, missing: FloatArray, features: Sequence[Feature]) -> list[str]:
     """Warnings about columns and rows without any value."""
     n_rows, said = absent.shape[0], []
     gone = np.flatnonzero(absent.all(axis=0) & (missing**n_rows < _BY_ACCIDENT))
     if gone.size:
-        named = [f"{table.columns[j].name!r:.40}" for j in gone.tolist()]
+        named = [f"{features[j].name!r:.40}" for j in gone.tolist()]
         said.append(
             f"none of {n_rows} rows has a value in {_columns(named)}, but the training data have "
             "some; the scores use the replacement for missing values"
         )
-    kept = [not column.left_out for column in table.columns]
+    kept = [feature.columns.size > 0 for feature in features]
     empty = np.flatnonzero(absent[:, kept].all(axis=1))
     if empty.size:
         said.append(
@@ -100,24 +114,25 @@ def _empty(absent: BoolArray, missing: FloatArray, table: Encoding) -> list[str]
     return said
 
 
-def _mostly_unknown(
-    unknown: BoolArray, table: Encoding, given: Sequence[TableColumn]
-) -> str | None:
-    """A warning about columns in which most rows have unknown levels, or None."""
+def _unseen_levels(
+    unknown: BoolArray, features: Sequence[Feature], given: Sequence[TableColumn]
+) -> list[str]:
+    """A warning about levels that the training data do not have."""
     n_rows, named = unknown.shape[0], []
-    for column, where, each in zip(table.columns, unknown.T, given, strict=True):
-        new = np.flatnonzero(where)
-        if column.levels and 2 * new.size > n_rows:
+    for feature, where, column in zip(features, unknown.T, given, strict=True):
+        if feature.columns.size and where.any():
+            levels, codes = column.distinct
+            example = spelt(levels[codes[np.argmax(where)]])
             named.append(
-                f"{column.name!r:.40} ({new.size} of {n_rows} rows, such as "
-                f"{each.levels[new[0]]!r:.30}; the training data have {column.levels[0]!r:.30})"
+                f"{feature.name!r:.40} ({int(where.sum())} of {n_rows} rows, such as "
+                f"{example!r:.30}; the training data have {(feature.levels or ('',))[0]!r:.30})"
             )
     if not named:
-        return None
-    return (
-        f"most rows have unknown levels in {_columns(named)}; these count as the average training "
-        "sample. Check spelling and coding"
-    )
+        return []
+    return [
+        f"levels are new in {_columns(named)}; they count as the average training sample. Check "
+        "spelling and coding"
+    ]
 
 
 def _columns(named: Sequence[str]) -> str:

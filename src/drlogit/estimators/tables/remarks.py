@@ -1,0 +1,170 @@
+"""What the columns of a table hide: each is said once, when a model is fitted.
+
+A column of text with a different text in most rows identifies rows, and a level that occurs once
+teaches almost nothing.  Amounts, numbers with units and dates lose their meaning as levels.  Of
+numbers, dates written as one number and codes for "missing" are told, and so are columns that are
+constant or nearly empty.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ...rows.arrays import FloatArray
+from .frames import TableColumn, is_number, listed
+
+#: A column is an identifier if it has more levels than this, and more than this many per row.
+_FEW_LEVELS, _IDENTIFIES = 20, 0.5
+
+#: Numbers or dates in at least this share of the rows are worth a remark; fewer are an accident.
+_MOST = 0.5
+
+#: A column with at least this share of missing values is nearly empty.
+_EMPTY = 0.95
+
+#: Numbers that stand for "missing" in many files.
+_CODES = (0.0, -1.0, -9.0, -99.0, -999.0, 9.0, 99.0, 999.0, 9999.0)
+
+_DIGITS = r"(?:\d{1,3}(?:[,' \u00a0]\d{3})+|\d+)?(?:\.\d+|\.)?(?:[eE][-+]?\d+)?"
+_NUMBER = re.compile(rf"(?=.*\d)\s*\(?[-+]?\s*[$€£¥]?\s*[-+]?{_DIGITS}\s*[$€£¥%]?\s*\)?\s*")
+_WITH_UNIT = re.compile(r"\s*[-+]?\d[\d.,]*\s*[^\W\d_][\w/²³]{0,7}\s*")
+_DATE = re.compile(
+    r"\s*(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{4}|\d{2}))"
+    r"(?:[T ]\s*\d{1,2}:\d{2}.*)?\s*"
+)
+
+
+def tells_rows_apart(levels: Counter[Any]) -> bool:
+    """Whether the levels identify rows."""
+    return len(levels.keys() - {None}) > max(_FEW_LEVELS, _IDENTIFIES * levels.total())
+
+
+def remarks_on_text(column: TableColumn, *, unasked: bool) -> list[str]:
+    """Remarks on a category; ``unasked``: it is one because it holds text."""
+    counts, name = column.counts, f"column {column.name!r:.60}"
+    total, missing = counts.total(), counts.get(None, 0)
+    known = {level: count for level, count in counts.items() if level is not None}
+    if missing >= _EMPTY * total:
+        return [f"{name} has no value in {missing} of {total} rows"]
+    if len(counts) == 1:
+        return [f"{name} is constant: {next(iter(known))!r:.40} in every row"]
+    if column.kind != "text":
+        return []
+    found = _alike(known, name)
+    seen, apart = (_seen_in_text(known), tells_rows_apart(counts)) if unasked else (None, False)
+    if seen is not None:
+        become = "is ignored" if apart else f"becomes a category of {len(known)} levels"
+        way = "use it as numbers, convert it before the fit"
+        if seen.startswith("dates"):
+            way = "use it, convert it to a number of days"
+        found.append(f"{name} holds {seen}, and {become}; to {way}")
+    elif apart:
+        found.append(
+            f"{name} is ignored because it looks like a row identifier ({len(known)} different "
+            "texts); name it in categorical_features (--categorical on the command line) to keep it"
+        )
+    return found
+
+
+def remark_on_labels(classes: Iterable[Any]) -> str | None:
+    """A remark on labels that differ only in case or blanks, or None."""
+    found = _alike([label for label in classes if isinstance(label, str)], "y")
+    return found[0] if found else None
+
+
+def _alike(levels: Iterable[str], name: str) -> list[str]:
+    """A remark on levels that differ only in case or blanks."""
+    same: dict[str, list[str]] = {}
+    for level in levels:
+        same.setdefault(" ".join(level.split()).casefold(), []).append(level)
+    alike = next((each for each in same.values() if len(each) > 1), None)
+    if alike is None:
+        return []
+    shown = listed([f"{level!r:.40}" for level in sorted(alike)], 3)
+    return [f"{name} has levels that differ only in case or blanks: {shown}; spell them alike"]
+
+
+def remark_on_numbers(name: Any, values: FloatArray) -> str | None:
+    """A remark on a column of numbers that is something else, or None."""
+    name = f"column {name!r:.60}"
+    known = values[np.isfinite(values)]
+    missing = values.size - known.size
+    if not known.size:
+        return f"{name} has no value in any row, and is ignored"
+    if missing >= _EMPTY * values.size:
+        return f"{name} has no value in {missing} of {values.size} rows"
+    low, high = known.min(), known.max()
+    if low == high:
+        return f"{name} is constant: {low:g} in every row" if values.size > 1 else None
+    if low >= 19_000_101 and high < 21_000_000 and (known == np.rint(known)).all():
+        month, day = known // 100 % 100, known % 100
+        if ((month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)).all():
+            return (
+                f"{name} holds dates as numbers, such as {low:.0f}, whose differences are no "
+                "number of days: convert it to one"
+            )
+    code = _code_for_missing(known, low, high)
+    if code is None:
+        return None
+    return (
+        f"{name} is {code:g} in {int((known == code).sum())} of {values.size} rows, far from its "
+        "other values: if that means missing, put NaN there"
+    )
+
+
+def _code_for_missing(values: FloatArray, low: float, high: float) -> float | None:
+    """A number at one end that repeats, far outside the rest, and is a usual code; or None."""
+    for end in (low, high):
+        rest = values[values != end]
+        if end not in _CODES or not max(5.0, 0.01 * values.size) <= values.size - rest.size:
+            continue
+        others = np.unique(rest)
+        if others.size < 10:
+            continue
+        gap = min(abs(end - others[0]), abs(end - others[-1]))
+        middle = np.subtract(*np.quantile(rest, [0.75, 0.25]))
+        if gap > 0.75 * middle and gap > 5.0 * np.median(np.diff(others)):
+            return float(end)
+    return None
+
+
+def _seen_in_text(levels: Mapping[str, int]) -> str | None:
+    """A description of texts that look like numbers or dates; None for ordinary ones.
+
+    ``levels`` has the number of rows of each text.
+    """
+    total = sum(levels.values())
+    kinds = {kind: Counter[str]() for kind in ("dates", "numbers", "units", "words")}
+    for text, count in levels.items():
+        kinds[_kind_of_text(text)][text] = count
+    dates, numbers, units, words = kinds.values()
+    if dates and dates.total() >= _MOST * total:
+        return f"dates, such as {_shown(dates)}"
+    if len(units) > _FEW_LEVELS and units.total() >= _MOST * total:
+        return f"numbers with units, such as {_shown(units)}"
+    words += units
+    plain = not words and all(map(is_number, numbers))
+    if numbers.total() < _MOST * total or len(numbers) <= (_FEW_LEVELS if plain else 2):
+        return None
+    share = words.total() / total
+    among = f", and {share:.0%} other text, such as {_shown(words)}" if words else ""
+    return f"numbers as text, such as {_shown(numbers)}{among}"
+
+
+def _kind_of_text(text: str) -> str:
+    if _DATE.fullmatch(text):
+        return "dates"
+    with_point = text.translate({ord(","): ".", ord("."): ","})
+    if _NUMBER.fullmatch(text) or _NUMBER.fullmatch(with_point):
+        return "numbers"
+    return "units" if _WITH_UNIT.fullmatch(text) else "words"
+
+
+def _shown(texts: Counter[str]) -> str:
+    """The two most frequent."""
+    return " and ".join(f"{text!r:.30}" for text, _ in texts.most_common(2))
