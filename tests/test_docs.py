@@ -16,7 +16,10 @@ import drlogit
 import fenced
 from drlogit import cli
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:levels are new:UserWarning"),
+]
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = sorted(DOCS.glob("*.md"))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
+import pytest
+
 import fenced
 from drlogit import cli
 
@@ -38,6 +40,7 @@ def test_commands_run(tmp_path, monkeypatch, capsys):
         assert capsys.readouterr().out or arguments[0] == "predict"
 
 
+@pytest.mark.filterwarnings("ignore:levels are new:UserWarning")
 def test_python_runs_and_prints_what_it_says(tmp_path, monkeypatch, capsys):
     """In order and in one session, as a reader would paste it."""
     monkeypatch.chdir(tmp_path)

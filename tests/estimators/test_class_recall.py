@@ -9,7 +9,6 @@ import pytest
 from benchmarks import stated
 from sklearn.metrics import log_loss, recall_score
 
-from drlogit import audit
 from drlogit.estimators.class_recall import ClassRecall
 
 NEVER = "class 'sick' is almost never predicted: 6.00% of the samples have it"
@@ -88,14 +87,3 @@ def test_a_class_without_samples_has_no_recall_and_is_not_missed():
     assert found.recalls == {"a": 1.0}
     assert found.neglected(0.1, 1.0) is None
     assert found.constant == {"label": "a", "accuracy": 1.0, "log_loss": 0.0}
-
-
-@pytest.mark.filterwarnings("ignore:class 'sick' is almost never:UserWarning")
-def test_an_audit_says_how_much_of_each_class_is_found():
-    X, y = rare()
-    report = audit(stated.classifier(0.1, 5.0).fit(X, y), X, y)
-    assert "recall by class       fine 100.0%, sick 0.0%" in str(report)
-    assert "constant model        log-loss 0.2270, accuracy 94.0% (always fine)" in str(report)
-    assert "class 'sick' is almost never predicted" in str(report)
-    (found,) = report.to_dict()["classes"].values()
-    assert found["recall"]["sick"] == 0.0
