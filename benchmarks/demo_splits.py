@@ -1,4 +1,4 @@
-"""The demo on other splits of Cleveland: is the one shown typical?  The table of docs/shift.md.
+"""The demo on other splits of Cleveland: is the one shown typical?  A check of the demo.
 
     python -m benchmarks.demo_splits [--splits 10]
 

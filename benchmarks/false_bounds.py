@@ -19,7 +19,7 @@ The judge shares nothing with the library.  It evaluates the worst-case loss of 
 with fifty digits: an objective further below it than the rounding of the model's own coefficients
 accounts for is false.  Then it takes the model of a second fit, at a
 tolerance of 1e-10, too, and improves both (of two classes) by Newton's method on the free
-coefficients within the class of models that bounds speak of (``docs/certificates.md``).  A bound
+coefficients within the class of models that bounds speak of (``docs/algorithm.md``).  A bound
 above the value of any such model is false.
 """
 

@@ -9,7 +9,7 @@ everywhere, chosen by meaning and never by results: 2 % of labels, a tenth of a 
 
 Rows are kept in benchmarks/results/shift.jsonl, a seed being another draw of the rows to fit to and
 to hold out.  Printed are log-loss and error there (mean over tables of the mean over their pairs of
-parts and seeds, standard error over tables, worst pair); docs/shift.md has the first table.
+parts and seeds, standard error over tables, worst pair); docs/elsewhere.md has the first table.
 """
 
 from __future__ import annotations

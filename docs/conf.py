@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 from docutils.nodes import SkipNode
@@ -21,7 +19,6 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "numpydoc",
-    "matplotlib.sphinxext.plot_directive",
     "sphinx_gallery.gen_gallery",
 ]
 sphinx_gallery_conf = {  # scripts that run when the pages are built, with their output in them
@@ -49,33 +46,18 @@ autodoc_typehints = "none"  # numpydoc's sections say it in words
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
-plot_formats = ["svg"]
-plot_html_show_formats = False
-plot_html_show_source_link = False
-plot_include_source = False
-
 html_math_renderer = "mathml"
 
 
 def setup(app: Sphinx) -> None:
     """Formulas as MathML, which browsers show by themselves: pages need no internet."""
     app.add_html_math_renderer("mathml", (_inline, None), (_displayed, None))
-    app.connect("build-finished", _gallery)
     app.connect("source-read", _keep_together)
 
 
 def _keep_together(app: Sphinx, page: str, source: list[str]) -> None:
     """Numbers and their errors on one line, in narrow tables too."""
     source[0] = source[0].replace(" ± ", "\u00a0±\u00a0")
-
-
-def _gallery(app: Sphinx, error: Exception | None) -> None:
-    """Pages of audits, made of the library as it is."""
-    if error is None and app.builder.format == "html":
-        sys.path.insert(0, str(Path(__file__).parent / "pictures"))
-        import gallery
-
-        gallery.write(Path(app.outdir) / "gallery")
 
 
 def _mathml(node: Any, display: str) -> str:

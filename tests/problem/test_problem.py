@@ -19,7 +19,7 @@ from drlogit.rows.checks import check_labels
 ORDERS = {"l1": np.inf, "l2": 2, "linf": 1}  # of the dual norm
 
 
-# --- references, written down as in docs/model.md -------------------------------------------
+# --- references, written down as in docs/algorithm.md -------------------------------------------
 
 
 def reference_objective(case: zoo.Case, coefficients, lam: float) -> float:

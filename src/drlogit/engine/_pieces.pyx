@@ -2,7 +2,7 @@
 
     top_i ≥ h(v_k) - λ d_k   for the pieces k of sample i,   v_k = y_k (x_i moved)·(β, high, b)
 
-Groups are complete ("none" is a category); their least coefficient is zero (docs/adversary.md).  A
+Groups are complete ("none" is a category); their least coefficient is zero (docs/algorithm.md).  A
 piece is (sample, label, set of moved items); its row is the sample's with a few entries changed: a
 changed group loses the entry of its category and, under the label -1, gains one at its ``high``; a
 bounded feature goes to one of its ends.  So margins, adjoints and Gram matrix need the sample's own

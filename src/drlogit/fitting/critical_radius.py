@@ -20,8 +20,8 @@ E as well.  Then ε_max is the least radius with ``ψ(s(ε)) = ε``, found by bi
 
 *κ by class or by sample.*  Flips may not suffice to balance the free columns.  E is then the budget
 from which on the null model no longer changes, and s at E replaces ½.  If flips of the larger class
-have several costs, the model may be constant, not constant, and constant again below E (as in
-docs/wrong_labels.md).  The answer is then E, from where on it is constant for certain.
+have several costs, the model may be constant, not constant, and constant again below E.
+The answer is then E, from where on it is constant for certain.
 
 *Domains.*  The same, with the costs of moves within domains (``engine.tables.critical_radius``).
 Below E no move pays, and the problem without domains gives the answer.

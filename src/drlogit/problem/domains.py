@@ -14,7 +14,7 @@ For a linear model the best move of a sample consists of *items*.  A group has o
 to the category that lowers the margin most.  A bounded feature has two, the moves to its ends.  An
 item has a gain (the loss of margin) and a cost.  A feature with a bound on one side only has no
 domain, because one of the two labels always gains by moving to the open side
-(``docs/adversary.md``).
+(``docs/algorithm.md``).
 """
 
 from __future__ import annotations
