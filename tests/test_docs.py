@@ -26,6 +26,7 @@ PAGES = sorted(DOCS.glob("*.md"))
 
 
 @pytest.mark.filterwarnings("ignore:columns left the range:UserWarning")
+@pytest.mark.filterwarnings("ignore:numbers are outside the range:UserWarning")
 @pytest.mark.filterwarnings("ignore:levels are new:UserWarning")
 @pytest.mark.filterwarnings("ignore:none of 123 rows:UserWarning")
 @pytest.mark.parametrize(

@@ -41,6 +41,7 @@ def test_commands_run(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.filterwarnings("ignore:columns left the range:UserWarning")
+@pytest.mark.filterwarnings("ignore:numbers are outside the range:UserWarning")
 @pytest.mark.filterwarnings("ignore:levels are new:UserWarning")
 def test_python_runs_and_prints_what_it_says(tmp_path, monkeypatch, capsys):
     """In order and in one session, as a reader would paste it."""

@@ -204,7 +204,7 @@ DAMAGE = [
 ]
 DAMAGE_TO_TABLES = [
     (["columns", 1, "levels"], ..., "'columns'"),
-    (["columns", 1, "levels"], [[1], 2], "'columns' levels must be texts, numbers"),
+    (["columns", 1, "levels"], [[1], 2], "'columns' levels must all be texts, all numbers"),
     (["columns", 1, "levels"], ["x"], "'columns' must make 4 features, got 3"),
     (["columns"], [], "'columns' must make 4 features, got 0"),
     (["features", "seen"], [[1.0]], "'features' must be 3 times"),

@@ -37,16 +37,17 @@ costs = {"dose": 1.0, "time": 1.0, "job": cost}
 model = drlogit.DRLogisticRegression(ball=drlogit.Ball(epsilon, kappa, feature_costs=costs))
 model.fit(frame, y)
 found = {}
-for name, result, data in ("array", fit, X), ("table", model.result_, frame):
-    owner = fit if name == "array" else model
-    owner.save_proof("proof.npz", data, y)
-    proof = drlogit.verify(owner, data, y, "proof.npz")
+fit.save_proof("array.npz")
+model.save_proof("table.npz", frame, y)
+for name, owner, result, data in ("array", fit, fit, X), ("table", model, model.result_, frame):
+    proof = drlogit.verify(owner, data, y, name + ".npz")
     found[name] = [result.objective, result.dual_objective, proof.lower, proof.upper, proof.reason]
 for metric in "error", "log_loss":
     found[metric] = drlogit.worst_case(model, frame, y, metric, threshold=threshold).value
+kept = frame[1:], y[1:]  # rows of the fit are refused
 found["limits"] = [
-    drlogit.guarantee(model, frame, y, metric="error", threshold=threshold).value,
-    drlogit.guarantee(model, frame, y).loss,
+    drlogit.guarantee(model, *kept, "error", threshold=threshold, random_state=0).value,
+    drlogit.guarantee(model, *kept, "log_loss", random_state=0).value,
 ]
 found["coef"], found["intercept"] = model.coef_[0].tolist(), float(model.intercept_[0])
 print(json.dumps(found))

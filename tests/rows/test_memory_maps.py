@@ -40,7 +40,7 @@ def test_every_entry_point():
     model = stated.classifier(**OPTIONS).fit(stored, y)
     assert model.dual_gap_ <= 1e-6
     np.testing.assert_array_equal(model.predict(stored), model.predict(X))
-    there, here = (drlogit.audit(model, x, y, kappa=1.0) for x in (stored, X))
+    there, here = (drlogit.audit(model, x, y) for x in (stored, X))
     assert str(there) == str(here)
     search = stated.search(epsilons=4, kappas=(0.7,), cv=3)
     scores = [search.fit(x, y).cv_results_["mean_test_score"] for x in (X, stored)]

@@ -21,7 +21,6 @@ from sklearn.datasets import dump_svmlight_file
 
 import domain_zoo
 import drlogit
-import fenced
 import zoo
 from damaged import damaged_copies
 from drlogit.cli import main
@@ -432,34 +431,6 @@ BALLS = [
     {"epsilon": 0.1, "kappa": inf, "feature_costs": [inf, 1.0, 1.0]},
     {"epsilon": 1.0, "kappa": inf, "feature_costs": [inf, 1.0, 1.0]},
 ]
-
-
-def test_the_checker_of_the_documentation():
-    """A hundred lines at most, NumPy alone, and the same bounds."""
-    page = Path(__file__).parents[2] / "docs" / "certificates.md"
-    code = [text for language, text in fenced.blocks(page) if language == "python"][4:7]
-    lines = "".join(code).splitlines()
-    assert len(lines) <= 100
-    assert {line for line in lines if "import" in line} == {"import math", "import numpy as np"}
-    session = {}
-    exec(compile("".join(code), str(page), "exec"), session)
-    lower, upper = session["lower"], session["upper"]
-    for seed, options in enumerate(BALLS):
-        X, y = samples(seed)
-        result = stated.solve(X, y, **options)
-        found = drlogit.verify(result, X, y)
-        intercept = options.get("fit_intercept", True)
-        costs = np.array(options.get("feature_costs", np.ones(3)))
-        ball = (options["epsilon"], options["kappa"], options.get("norm", "l1"), costs)
-        s, a = result.dual.s, result.dual.flip_share
-        high = upper(X, y, result.coef, result.intercept, *ball)
-        low = lower(X, y, s, a, *ball, intercept)
-        assert found.lower - 1e-8 <= low <= result.objective
-        assert result.dual_objective <= high <= found.upper + 1e-12
-        assert lower(X, y, np.full_like(s, 0.6), a, *ball, intercept) < found.lower
-        assert lower(X, y, s + 1.0, a, *ball, intercept) == 0.0
-        if intercept:
-            assert lower(X, y, np.where(y > 0, s, 0.0), a, *ball, intercept) == 0.0
 
 
 # --- what a careless hand could do to the certificate ---------------------------------------------

@@ -216,8 +216,9 @@ def features_stated(
     features, width = list[Feature](), 0
     for j, column in enumerate(stated):
         name, levels, fill = column["name"], column["levels"], column["fill"]
-        if not all(isinstance(level, str | bool | float | int | None) for level in levels or ()):
-            raise ValueError("levels must be texts, numbers, truth values or null")
+        kinds = {float if type(level) is int else type(level) for level in levels or ()}
+        if len(kinds - {type(None)}) > 1 or not kinds <= {str, bool, float, type(None)}:
+            raise ValueError("levels must all be texts, all numbers or all truth values, or null")
         if not isinstance(fill, float | int | None) or not abs(fill or 0.0) < TOO_LARGE:
             raise ValueError(f"fill must be a number below {TOO_LARGE:g} or null")
         if levels is None:
