@@ -95,17 +95,6 @@ def _corrected(problem: Problem, coefficients: FloatArray, judged: Judged) -> Ju
     return _visited(problem, found, _moved, judged.state, coefficients, step)
 
 
-def pair_bound(
-    problem: Problem,
-    coefficients: FloatArray,
-    given: State | None,
-    *,
-    wanted: float = math.inf,
-) -> DualBound:
-    """The best bound of a dual point, or one that reaches ``wanted``."""
-    return settle(problem, coefficients, judge(problem, coefficients, given), wanted=wanted)
-
-
 def parts(problem: PosedProblem, point: State) -> tuple[State, State]:
     """``s`` and ``a`` of a point, apart; with several classes p and a."""
     s, a = (problem.rows.run(_part, point, k)[0] for k in (0, 1))

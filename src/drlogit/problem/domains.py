@@ -245,14 +245,6 @@ def items_of(block: Block, domains: Domains) -> ItemTable:
     return table
 
 
-def least_move(change: FloatArray) -> float:
-    """A lower bound on the cost of changing the shares of a category's levels, at unit cost.
-
-    If the entries of ``change`` do not sum to zero, the difference comes from rows without a level.
-    """
-    return float(max(-change[change < 0.0].sum(), change[change > 0.0].sum()))
-
-
 def _joined(parts: Sequence[IndexArray]) -> IndexArray:
     return np.concatenate([*parts, np.empty(0, dtype=np.intp)]).astype(np.intp)
 

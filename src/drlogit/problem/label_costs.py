@@ -65,13 +65,6 @@ class FlipCosts:
             return self.unit
         return _scaled(self.multiples, self.unit)
 
-    @property
-    def for_others(self) -> StatedKappa | FlipCosts:
-        """κ for other samples: a number, ``BY_SAMPLE``, or these costs if they differ by label."""
-        if isinstance(self.multiples, str):
-            return BY_SAMPLE
-        return self.unit if self.multiples is None else self
-
     def times(self, factor: float) -> FlipCosts:
         """All costs times a factor."""
         return FlipCosts(self.unit * factor, self.multiples)
@@ -143,48 +136,6 @@ def kappa_text(kappa: StatedKappa) -> str:
     if isinstance(kappa, Mapping):
         return ", ".join(f"{value:g} for {label}" for label, value in kappa.items())
     return kappa if isinstance(kappa, str) else f"{kappa:g}"
-
-
-def can_flip(kappa: StatedKappa) -> bool:
-    """Whether any label can flip."""
-    if isinstance(kappa, Mapping):
-        return not all(math.isinf(value) for value in kappa.values())
-    return isinstance(kappa, str) or math.isfinite(kappa)
-
-
-def flips_in_words(epsilon: float, kappa: StatedKappa) -> str:
-    """A clause that says how many labels may be wrong at this ε and κ."""
-    if isinstance(kappa, str):
-        return "labels may be wrong at a cost for each sample"
-    if not isinstance(kappa, Mapping):
-        if kappa == 0.0:
-            return "labels are unknown"
-        if math.isinf(kappa):
-            return "labels are right"
-        return f"up to {_share(epsilon, kappa)} of labels may be wrong"
-    said = []
-    for label, value in kappa.items():
-        if value == 0.0:
-            said.append(f"labels {label} are unknown")
-        elif math.isinf(value):
-            said.append(f"labels {label} are right")
-        else:
-            share = _share(epsilon, value)
-            said.append(f"up to {share} of all samples may be wrongly labelled {label}")
-    return ", ".join(said)
-
-
-def _share(epsilon: float, kappa: float) -> str:
-    return f"{100.0 * min(epsilon / kappa, 1.0):.3g} %"
-
-
-def own_kappa(kappa: StatedKappa | FlipCosts | None) -> Any:
-    """The default κ for questions about other samples: that of the model, or else 1."""
-    if isinstance(kappa, str):
-        raise ValueError(
-            "kappa must be given here, because the model was fitted with one kappa for each sample"
-        )
-    return 1.0 if kappa is None else kappa
 
 
 def with_flip_costs(rows: Rows, kappa: Any) -> tuple[Rows, FlipCosts]:

@@ -103,8 +103,7 @@ def _levels_kept(column: TableColumn, *, leave_out: bool) -> tuple[Any, ...]:
     if leave_out and tells_rows_apart(column.counts):
         return ()
     there = [level for level in column.counts if level is not None]
-    absent = [None] if None in column.counts else []
-    return (*sorted(there), *absent)
+    return (*sorted(there), *[None] * (None in column.counts))
 
 
 def names_of_columns(features: Iterable[Feature]) -> list[str]:
