@@ -153,7 +153,7 @@ Cleveland to Switzerland as recorded:
 Is there a better model? On the fitted patients, the robust model's worst-case log-loss is
 {record["worst_case_loss"]:.6f}. It is proven that no linear model is {record["gap"]:.0e} below it.
 
-The same with files, from drlogit demo --write . on: docs/command_line.md"""
+The same with files, from drlogit demo --write . on: docs/tables.md"""
 
 
 def _filled(paragraphs: list[str]) -> str:
