@@ -53,10 +53,11 @@ Rng = np.random.Generator
 
 #: What a number, a text or a list in a file may have become.
 VALUES: tuple[Any, ...] = (
-    None, True, False, 0, -1, 1, 2, 3, 10**9, 10**400, 0.5, -0.0, 1e-320, 1e-15, 1e150, 1e308,
-    -1e308, math.inf, -math.inf, math.nan, "", "x", "inf", "-inf", "nan", "by sample", "l2", "text",
-    "a\nb", "=1+1", "ü" * 300, [], {}, [[]], [None], ["x"], [1], [1, 2, 3], [[1, 2], [3]], {"x": 1},
-)  # fmt: skip
+    *(None, True, False, 0, -1, 1, 2, 3, 10**9, 10**400, 0.5, -0.0, 1e-320, 1e-15, 1e150, 1e308),
+    *(-1e308, math.inf, -math.inf, math.nan, "", "x", "inf", "-inf", "nan", "by row", "l2"),
+    *("tolerated", "a\nb", "=1+1", "ü" * 300, [], {}, [[]], [None], ["x"], [1], [1, 2, 3]),
+    *([[1, 2], [3]], {"x": 1}, {"number": "inf"}, {"mapping": [[1, 2]]}, {"ball": {}}),
+)
 
 
 class Failure(Exception):  # noqa: N818

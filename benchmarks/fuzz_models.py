@@ -12,14 +12,8 @@ can be looked at again with ``--first``.
 from __future__ import annotations
 
 import argparse
-import contextlib
-import copy
 import json
 import math
-import tempfile
-import warnings
-from collections import Counter
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,21 +21,8 @@ import numpy as np
 import pandas as pd
 
 import drlogit
-from drlogit.files.model_file import _digest
 
-Rng = np.random.Generator
-
-#: What a number, a text or a list in a file may have become.
-VALUES: tuple[Any, ...] = (
-    *(None, True, False, 0, -1, 1, 2, 3, 10**9, 10**400, 0.5, -0.0, 1e-320, 1e-15, 1e150, 1e308),
-    *(-1e308, math.inf, -math.inf, math.nan, "", "x", "inf", "-inf", "nan", "by row", "l2"),
-    *("tolerated", "a\nb", "=1+1", "ü" * 300, [], {}, [[]], [None], ["x"], [1], [1, 2, 3]),
-    *([[1, 2], [3]], {"x": 1}, {"number": "inf"}, {"mapping": [[1, 2]]}, {"ball": {}}),
-)
-
-
-class Failure(Exception):  # noqa: N818
-    """What must not happen."""
+from .fuzz_files import Failure, Rng, changed_document, damaged, one_line, run
 
 
 def sound_models() -> list[tuple[Any, Any, Any]]:
@@ -72,74 +53,15 @@ def sound_models() -> list[tuple[Any, Any, Any]]:
     ]
 
 
-def places(value: Any, here: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The paths of all entries of a document."""
-    for key, entry in value.items() if isinstance(value, dict) else enumerate(value):
-        yield (*here, key)
-        if isinstance(entry, dict | list):
-            yield from places(entry, (*here, key))
-
-
-def changed_document(rng: Rng, document: dict[str, Any]) -> dict[str, Any]:
-    """A copy with one to three entries changed, and a digest that fits in most of them."""
-    document = copy.deepcopy(document)
-    for _ in range(int(rng.choice([1, 1, 1, 2, 3]))):
-        known = [path for path in places(document) if path[0] != "digest"]
-        *path, key = known[rng.integers(len(known))]
-        place: Any = document
-        for step in path:
-            place = place[step]
-        other: Any = document
-        for step in known[rng.integers(len(known))]:
-            other = other[step]
-        kind, value = rng.integers(8), place[key]
-        if kind == 0:
-            del place[key]
-        elif kind == 1 and isinstance(place, list):
-            place.insert(int(rng.integers(len(place) + 1)), copy.deepcopy(value))
-        elif kind == 2:
-            place[key] = copy.deepcopy(other)
-        elif kind == 3 and isinstance(value, float | int):
-            place[key] = float(value) * float(rng.choice([-1.0, 0.0, 1.0 + 1e-12, 2.0, 1e300]))
-        elif kind == 4 and isinstance(place, list):
-            rng.shuffle(place)
-        else:
-            place[key] = copy.deepcopy(VALUES[rng.integers(len(VALUES))])
-    if rng.random() < 0.95:
-        with contextlib.suppress(Exception):
-            document["digest"] = _digest(document)
-    return document
-
-
-def one_line(do: Callable[[], Any]) -> Any:
-    """What is returned; None if it is refused in one line; ``Failure`` for anything else."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            warnings.simplefilter("ignore", UserWarning)  # those are for users
-            return do()
-    except ValueError as error:
-        text = str(error)
-        if text.startswith("The feature names should match"):  # as scikit-learn says it
-            return None
-        if not text or "\n" in text or len(text) > 2000:
-            raise Failure(f"not one line: {text!r:.200}") from error
-        return None
-    except Exception as error:
-        raise Failure(f"{type(error).__name__}: {error!s:.200}") from error
-
-
 def try_model(rng: Rng, models: list[tuple[Any, Any, Any]], folder: Path) -> str:
     """One mutant of a model file; says what became of it."""
     k = int(rng.integers(len(models)))
     model, X, y = models[k]
     sound, path = folder / f"sound-{k}.json", folder / "model.json"
     drlogit.save_model(model, sound)
-    contents = bytearray(sound.read_bytes())
+    contents = sound.read_text("utf-8")
     if rng.random() < 0.1:
-        for _ in range(int(rng.integers(1, 6))):
-            contents[rng.integers(len(contents))] ^= 1 << int(rng.integers(8))
-        path.write_bytes(contents[: rng.integers(1, len(contents))])
+        path.write_bytes(damaged(rng, contents.encode()))
     else:  # NaN and Infinity as Python's own reader takes them
         path.write_text(json.dumps(changed_document(rng, json.loads(contents))), "utf-8")
     found = one_line(lambda: drlogit.load_model(path))
@@ -157,23 +79,10 @@ def try_model(rng: Rng, models: list[tuple[Any, Any, Any]], folder: Path) -> str
     return "loaded"
 
 
-def run(count: int, first: int) -> int:
-    """Try so many mutants; print what became of them, and every failure."""
-    outcomes, models = Counter[str](), sound_models()
-    with tempfile.TemporaryDirectory() as folder:
-        for k in range(first, first + count):
-            try:
-                outcomes[try_model(np.random.default_rng([k, 6]), models, Path(folder))] += 1
-            except Failure as error:
-                outcomes["FAILED"] += 1
-                print(f"{k}: {error}", flush=True)
-    print(f"{count} model files: " + ", ".join(f"{n} {each}" for each, n in outcomes.most_common()))
-    return outcomes["FAILED"]
-
-
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--first", type=int, default=0)
     arguments = parser.parse_args()
-    raise SystemExit(bool(run(arguments.count, arguments.first)))
+    failed = run("estimators", arguments.count, arguments.first, try_model, sound_models())
+    raise SystemExit(bool(failed))
