@@ -22,7 +22,7 @@ from drlogit.rows.threads import core_count
 
 from .store import Row
 
-PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "cvxpy", "clarabel", "casadi")
+PACKAGES = ("numpy", "scipy", "scikit-learn", "cvxpy", "clarabel", "moreau", "casadi")
 
 #: Read by BLAS, OpenMP, Numba and Clarabel's threads when they are loaded.
 THREAD_VARIABLES = tuple(

@@ -25,9 +25,12 @@ def task(experiment: str, data: str, method: str, trial: int = 0) -> Row:
 
 
 def circumstances() -> Row:
-    """The machine and the code; the digest does not count comments and docstrings."""
+    """The machine and the code.
+
+    The digest is of ``drlogit.paper`` alone, without comments, docstrings and imports: the exact
+    solver only says where the optimum is, so that other code of it does not change these rows.
+    """
     known = {name: value for name, value in environment().items() if value is not None}
-    known.pop("drlogit_commit", None)
     return {**known, "drlogit_source": source_digest("paper")}
 
 
@@ -35,9 +38,10 @@ class Rows:
     """The rows of a file; those of other code are left aside unless ``stale`` ones are wanted."""
 
     def __init__(self, path: Path, *, stale: bool = False) -> None:
-        first, *found = read_rows(path) or [circumstances()]
-        self.circumstances = first if stale else circumstances()
-        current = first["drlogit_source"] == self.circumstances["drlogit_source"]
+        now = circumstances()
+        first, *found = read_rows(path) or [now]
+        current = first["drlogit_source"] == now["drlogit_source"]
+        self.circumstances = first if stale or current else now
         self._path, self._rows = path, {_key(row): row for row in found if current or stale}
         if not stale and not (found and current):
             path.unlink(missing_ok=True)
