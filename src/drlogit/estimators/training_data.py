@@ -41,14 +41,15 @@ from ..rows.checks import (
 from ..rows.interface import Rows
 from .tables.encoding import (
     FILLS,
-    features_of_table,
+    encoding_of,
     find_categorical,
     matrix_of_table,
     names_of_columns,
+    statistics_of,
 )
 from .tables.frames import columns_of, is_frame, is_table
-from .tables.remarks import remark_on_labels, remark_on_numbers
-from .tables.served_rows import columns_seen, far_outside, number_places, remarks_on
+from .tables.remarks import remark_on_labels, remark_on_numbers, remarks_on
+from .tables.served_rows import columns_seen, far_outside, number_places, remarks_on_new
 
 
 @dataclass(eq=False)
@@ -291,10 +292,12 @@ def _features_to_fit(
     _check_table(estimator, X, reset=True)
     columns = columns or columns_of(X)
     weights = check_weights(sample_weight, X.shape[0])
-    stated = not isinstance(wanted, str)
-    features, said = features_of_table(
-        columns, categorical, fill=fill, weights=weights, stated=stated
-    )
+    kinds = dict.fromkeys(categorical, "by type" if isinstance(wanted, str) else "stated")
+    each = [(column, kinds.get(j)) for j, column in enumerate(columns)]
+    features = encoding_of(statistics_of(column, fill, weights, kind) for column, kind in each)
+    said = [remark for column, kind in each for remark in remarks_on(column, kind)]
+    if not any(feature.columns.size for feature in features):
+        raise ValueError(f"X has no usable column: {'; '.join(said):.300}")
     rows = matrix_of_table(features, columns)
     seen = columns_seen(rows.matrix, number_places(features), rows.absent)
     return rows.matrix, ReadTable(names_given(estimator), features, seen, said)
@@ -331,7 +334,7 @@ def matrix_of(model: Any, X: Any, *, quiet: bool = False) -> Matrix:
         rows = matrix_of_table(features, columns)
         matrix = rows.matrix
         if seen is not None:
-            said = remarks_on(rows, seen, features, columns)
+            said = remarks_on_new(rows, seen, features, columns)
     for each in said:
         warnings.warn(each, UserWarning, stacklevel=4)
     return matrix

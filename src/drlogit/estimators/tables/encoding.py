@@ -12,15 +12,14 @@ for missing and new values:
   contribution of each category over the training samples at zero, so an unknown level counts as the
   average training sample.
 
-All of it follows from statistics of the columns: levels, counts, means or medians, deviations.
+All of it follows from statistics of the columns (:class:`ColumnStatistics`, :func:`encoding_of`).
 :func:`column_transformer` is the same as scikit-learn has it; :func:`matrix_of_table` computes the
 same matrix in a tenth of the time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
@@ -31,7 +30,7 @@ from ...problem.table_statistics import deviation_of
 from ...rows.arrays import BoolArray, FloatArray, Matrix
 from ...rows.checks import TOO_LARGE, no_number
 from .frames import TableColumn, listed, spelt
-from .remarks import remark_on_numbers, remarks_on_text, tells_rows_apart
+from .remarks import tells_rows_apart
 
 #: Replacements for a missing number.
 Fill: TypeAlias = Literal["error", "mean", "median"]
@@ -53,57 +52,63 @@ class EncodedRows(NamedTuple):
     absent: BoolArray
 
 
-def features_of_table(
-    given: Sequence[TableColumn],
-    categorical: Iterable[int],
-    *,
-    fill: str,
-    weights: FloatArray,
-    stated: bool,
-) -> tuple[tuple[Feature, ...], list[str]]:
-    """The features of a table whose columns at these positions are categories, and remarks.
+class ColumnStatistics(NamedTuple):
+    """What the encoding of a column follows from, wherever its rows are.
 
-    Levels are those that occur.  Unless the categories were ``stated``, text that identifies rows
-    is ignored.
+    A category has its ``levels`` in order (:func:`levels_of`), a number has None.  Of a number,
+    ``deviation`` is the weighted standard deviation without missing values, 1 for a constant, and
+    ``fill`` replaces missing values.  A column that is not used is ignored.
     """
-    chosen, features, remarks, width = set(categorical), list[Feature](), list[str](), 0
-    for j, column in enumerate(given):
-        if j in chosen:
-            unasked = not stated and column.kind == "text"
-            remarks += remarks_on_text(column, unasked=unasked)
-            feature = category(column.name, width, _levels_kept(column, leave_out=unasked))
+
+    name: Any
+    levels: tuple[Any, ...] | None = None
+    fill: float | None = None
+    deviation: float = 1.0
+    is_used: bool = True
+
+
+def levels_of(counts: Mapping[Any, int]) -> tuple[Any, ...]:
+    """The levels of a category that occur, in order, the missing one (None) last."""
+    return (*sorted(level for level in counts if level is not None), *[None] * (None in counts))
+
+
+def encoding_of(columns: Iterable[ColumnStatistics]) -> tuple[Feature, ...]:
+    """The encoding of a table from statistics of its columns.
+
+    Each column of the table becomes the next columns of the matrix: one for a number, one for each
+    level of a category, none if it is not used.
+    """
+    features, width = list[Feature](), 0
+    for name, levels, fill, deviation, is_used in columns:
+        if levels is None:
+            places = np.arange(width, width + is_used)
+            feature = Feature(name, places, deviation=deviation, fill=fill)
         else:
-            values = column.numbers()
-            remark = remark_on_numbers(column.name, values)
-            remarks += [] if remark is None else [remark]
-            there = values[np.isfinite(values)]
-            places, stand_in = np.array([width]), None
-            if fill != "error":
-                places = places[: there.size]  # none, if all values are missing
-                middle = np.mean if fill == "mean" else np.median
-                stand_in = float(middle(there)) if there.size else None
-            deviation = deviation_of(values, weights)
-            feature = Feature(column.name, places, deviation=deviation, fill=stand_in)
+            places = np.arange(width, width + len(levels))
+            shown = tuple("missing" if level is None else spelt(level) for level in levels)
+            other = "a level not seen in training"
+            feature = Feature(name, places, shown, otherwise=other, values=levels)
         features.append(feature)
-        width += feature.columns.size
-    if not width:
-        raise ValueError(f"X has no usable column: {'; '.join(remarks):.300}")
-    return tuple(features), remarks
+        width += places.size
+    return tuple(features)
 
 
-def category(name: Any, first: int, levels: tuple[Any, ...]) -> Feature:
-    """A category whose levels have the columns of the matrix from ``first`` on."""
-    places = np.arange(first, first + len(levels))
-    shown = tuple("missing" if level is None else spelt(level) for level in levels)
-    return Feature(name, places, shown, otherwise="a level not seen in training", values=levels)
+def statistics_of(
+    column: TableColumn, fill: str, weights: FloatArray, category: str | None
+) -> ColumnStatistics:
+    """The statistics of a column in memory; a ``category`` is "stated" or found "by type".
 
-
-def _levels_kept(column: TableColumn, *, leave_out: bool) -> tuple[Any, ...]:
-    """The levels in order, the missing one last; none if they tell rows apart and may go."""
-    if leave_out and tells_rows_apart(column.counts):
-        return ()
-    there = [level for level in column.counts if level is not None]
-    return (*sorted(there), *[None] * (None in column.counts))
+    Text that identifies rows is ignored, unless it was stated that it is a category.
+    """
+    if category is not None:
+        apart = category == "by type" and column.kind == "text" and tells_rows_apart(column.counts)
+        return ColumnStatistics(column.name, () if apart else levels_of(column.counts))
+    values, stand_in = column.numbers, None
+    there = values[np.isfinite(values)]
+    if fill != "error" and there.size:
+        stand_in = float(np.mean(there) if fill == "mean" else np.median(there))
+    is_used = fill == "error" or there.size > 0
+    return ColumnStatistics(column.name, None, stand_in, deviation_of(values, weights), is_used)
 
 
 def names_of_columns(features: Iterable[Feature]) -> list[str]:
@@ -132,7 +137,7 @@ def matrix_of_table(features: Sequence[Feature], given: Sequence[TableColumn]) -
             codes, absent[:, j] = column.codes(feature.values)
             places[:, j] = np.where(codes < 0, -1, codes + feature.columns[0])
             continue
-        places[:, j], numbers = feature.columns[0], column.numbers()
+        places[:, j], numbers = feature.columns[0], column.numbers
         absent[:, j] = np.isnan(numbers)
         if feature.fill is not None:
             numbers = np.where(absent[:, j], feature.fill, numbers)
@@ -212,22 +217,23 @@ def features_stated(
     stated: Sequence[dict[str, Any]], deviations: Sequence[float] | None = None
 ) -> tuple[Feature, ...]:
     """The inverse of :func:`statement_of`, with deviations of the columns; or ``ValueError``."""
-    features, width = list[Feature](), 0
-    for j, column in enumerate(stated):
-        name, levels, fill = column["name"], column["levels"], column["fill"]
+    for column in stated:
+        levels, fill = column["levels"], column["fill"]
         kinds = {float if type(level) is int else type(level) for level in levels or ()}
         if len(kinds - {type(None)}) > 1 or not kinds <= {str, bool, float, type(None)}:
             raise ValueError("levels must all be texts, all numbers or all truth values, or null")
         if not isinstance(fill, float | int | None) or not abs(fill or 0.0) < TOO_LARGE:
             raise ValueError(f"fill must be a number below {TOO_LARGE:g} or null")
-        if levels is None:
-            places = np.arange(width, width + bool(column["is_used"]))
-            deviation = 1.0 if deviations is None else deviations[j]
-            features.append(Feature(name, places, deviation=deviation, fill=fill))
-        else:
-            features.append(category(name, width, tuple(levels)))
-        width += features[-1].columns.size
-    return tuple(features)
+    return encoding_of(
+        ColumnStatistics(
+            column["name"],
+            None if column["levels"] is None else tuple(column["levels"]),
+            column["fill"],
+            1.0 if deviations is None else deviations[j],
+            bool(column["is_used"]),
+        )
+        for j, column in enumerate(stated)
+    )
 
 
 # --- scikit-learn -------------------------------------------------------------------------------
@@ -236,58 +242,30 @@ def features_stated(
 def column_transformer(features: Sequence[Feature], names: Any) -> Any:
     """The same encoding as a fitted ``ColumnTransformer``; ``names`` are those of a frame, or None.
 
-    Neighbouring columns of one kind have one step.  It is fitted to two rows that have the first
-    and the last level of each category, and the replacement of each number.
+    Every column has a step, which is fitted to two values.
     """
     from pandas import DataFrame
     from sklearn.compose import ColumnTransformer
 
-    steps = [
-        (f"{kind}{places[0]}", _step(kind, [features[j] for j in places]), places)
-        for kind, places in _runs(features)
-    ]
-    rows = {j: _shown(feature) for j, feature in enumerate(features)}
-    frame = DataFrame(rows) if names is None else DataFrame(rows).set_axis(names, axis=1)
-    made = ColumnTransformer(steps, sparse_threshold=0.0, verbose_feature_names_out=False)
-    return made.fit(frame)
+    made = [_step(feature) for feature in features]
+    frame = DataFrame({j: values for j, (_, values) in enumerate(made)})
+    steps = [(f"column{j}", step, [j]) for j, (step, _) in enumerate(made)]
+    columns = ColumnTransformer(steps, sparse_threshold=0.0, verbose_feature_names_out=False)
+    return columns.fit(frame if names is None else frame.set_axis(names, axis=1))
 
 
-def _runs(features: Sequence[Feature]) -> Iterator[tuple[str, list[int]]]:
-    """The positions of neighbouring features of one kind."""
-
-    def kind(j: int) -> str:
-        feature = features[j]
-        if not feature.columns.size:
-            return "ignored"
-        if feature.values is not None:
-            return "texts" if isinstance(feature.values[0], str | None) else "levels"
-        return "numbers" if feature.fill is None else "filled"
-
-    for name, places in groupby(range(len(features)), kind):
-        yield name, list(places)
-
-
-def _levels(feature: Feature) -> Any:
-    found = [np.nan if level is None else level for level in feature.values or ()]
-    texts = any(isinstance(level, str) for level in found)
-    return np.array(found, dtype=object if texts else None)
-
-
-def _shown(feature: Feature) -> Any:
-    """Two values of a column."""
-    if feature.values:
-        return _levels(feature)[[0, -1]]
-    return np.full(2, 0.0 if feature.fill is None else feature.fill)
-
-
-def _step(kind: str, features: Sequence[Feature]) -> Any:
-    """The transformer of some columns of one kind."""
+def _step(feature: Feature) -> tuple[Any, Any]:
+    """The transformer of a column, and two values of the column."""
     from sklearn.impute import SimpleImputer
     from sklearn.preprocessing import OneHotEncoder
 
-    if kind in ("ignored", "numbers"):
-        return "drop" if kind == "ignored" else "passthrough"
-    if kind == "filled":
-        return SimpleImputer()  # with the mean of those rows: a constant suits no whole numbers
-    levels = [_levels(feature) for feature in features]
-    return OneHotEncoder(categories=levels, handle_unknown="ignore", sparse_output=False)
+    if feature.columns.size and feature.values is not None:
+        found = [np.nan if level is None else level for level in feature.values]
+        texts = any(isinstance(level, str) for level in found)
+        levels = np.array(found, dtype=object if texts else None)
+        encoder = OneHotEncoder(categories=[levels], handle_unknown="ignore", sparse_output=False)
+        return encoder, levels[[0, -1]]
+    if feature.columns.size and feature.fill is not None:
+        # The mean of these two: a constant suits no whole numbers.
+        return SimpleImputer(), np.full(2, feature.fill)
+    return "passthrough" if feature.columns.size else "drop", np.zeros(2)

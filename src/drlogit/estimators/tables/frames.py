@@ -105,6 +105,7 @@ class TableColumn:
             )
         return hasattr(self.values.dtype, "categories") or self.kind != "number"
 
+    @cached_property
     def numbers(self) -> FloatArray:
         """The column as numbers, NaN where one is missing."""
         try:

@@ -44,6 +44,15 @@ def tells_rows_apart(levels: Counter[Any]) -> bool:
     return len(levels.keys() - {None}) > max(_FEW_LEVELS, _IDENTIFIES * levels.total())
 
 
+def remarks_on(column: TableColumn, category: str | None) -> list[str]:
+    """Remarks on a column; a ``category`` is "stated" or found "by type"."""
+    if category is not None:
+        unasked = category == "by type" and column.kind == "text"
+        return remarks_on_text(column, unasked=unasked)
+    remark = remark_on_numbers(column.name, column.numbers)
+    return [] if remark is None else [remark]
+
+
 def remarks_on_text(column: TableColumn, *, unasked: bool) -> list[str]:
     """Remarks on a category; ``unasked``: it is one because it holds text."""
     counts, name = column.counts, f"column {column.name!r:.60}"

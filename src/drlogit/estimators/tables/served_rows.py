@@ -45,7 +45,7 @@ def number_places(features: Sequence[Feature]) -> IndexArray:
     return np.array([each.columns[0] if is_number else -1 for each, is_number in pairs])
 
 
-def remarks_on(
+def remarks_on_new(
     rows: EncodedRows, seen: FloatArray, features: Sequence[Feature], given: Sequence[TableColumn]
 ) -> list[str]:
     """Warnings about encoded rows of a table."""
