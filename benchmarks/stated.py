@@ -12,6 +12,7 @@ from typing import Any
 import drlogit
 from drlogit.fitting.posing import pose
 from drlogit.fitting.solving import solve_problem
+from drlogit.problem.problem import Problem
 from drlogit.problem.stopping import Stop
 
 _USUAL = {"norm": "l1", "feature_costs": None, "epsilon": 0.01, "kappa": 1.0}
@@ -26,6 +27,12 @@ def parts(options: dict[str, Any]) -> tuple[drlogit.Ball, dict[str, Any]]:
     return drlogit.Ball(**{**_USUAL, **given}), rest
 
 
+def problem(X: Any, y: Any, **options: Any) -> Problem:
+    """The problem of two or several classes."""
+    ball, rest = parts(options)
+    return pose(X, y, ball, **rest)[0]
+
+
 def solve(X: Any, y: Any, *, solver: Any = "auto", **options: Any) -> drlogit.Result:
     """``drlogit.solve``; with a ``solver``, the fit by one method of the engine."""
     ball, rest = parts(options)
@@ -33,8 +40,8 @@ def solve(X: Any, y: Any, *, solver: Any = "auto", **options: Any) -> drlogit.Re
         return drlogit.solve(X, y, ball, **rest)
     data = {name: rest.pop(name) for name in _OF_PROBLEMS if name in rest}
     stop = Stop(rest.pop("max_time", None), keeps=True)
-    problem, _ = pose(X, y, ball, **data)
-    return solve_problem(problem, solver=solver, stop=stop, **rest)
+    posed, _ = pose(X, y, ball, **data)
+    return solve_problem(posed, solver=solver, stop=stop, **rest)
 
 
 def epsilon_max(X: Any, y: Any, **options: Any) -> float:

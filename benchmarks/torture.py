@@ -56,7 +56,6 @@ from benchmarks.environment import thread_limits
 from benchmarks.judge import conic_solution
 from benchmarks.worst_cases import WORST_CASES, WorstCase, check_worst_case, powers
 from drlogit.dual.certify import certify
-from drlogit.problem.problem import build_problem
 
 TOL = 1e-6
 #: Problems of one round; between rounds the clock is looked at.
@@ -300,7 +299,7 @@ def conic_certifies(X: Any, y: Any, options: dict[str, Any]) -> bool:
         warnings.simplefilter("ignore")
         try:
             found = conic_solution(X, y, tol=TOL, **options)
-            problem = build_problem(X, y, **options)
+            problem = stated.problem(X, y, **options)
             model = problem.join(found.coef, found.intercept)
             return certify(problem, model, point=problem.rows.scatter(found.flip_share)).gap <= TOL
         except (ValueError, ArithmeticError):  # as cvxpy's: data or result not finite

@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from benchmarks import stated
 
 import drlogit
-from drlogit.fitting.classes import build_class_problem, several_classes
 from drlogit.fitting.solving import solve_problem
-from drlogit.problem.problem import Problem, build_problem
+from drlogit.problem.problem import Problem
 from drlogit.problem.result import Result
 from drlogit.robustness.models import measured
 
@@ -40,11 +40,7 @@ def by_matrices(
     **options: Any,
 ) -> Result:
     """``drlogit.solve`` without the methods that form no matrix: a judge of theirs."""
-    classes = several_classes(y)
-    if classes is None:
-        problem: Any = build_problem(X, y, **options)
-    else:
-        problem = build_class_problem(X, y, classes=classes, **options)
+    problem = stated.problem(X, y, **options)
     return solve_problem(problem, solver="interior-point", tol=tol, max_iter=max_iter, start=start)
 
 
@@ -59,7 +55,7 @@ class Case:
 
     def build(self, **changes: Any) -> Problem:
         """The Problem, with some options changed."""
-        return build_problem(self.X, self.y, **(self.options | changes))
+        return stated.problem(self.X, self.y, **(self.options | changes))
 
     def __repr__(self) -> str:
         return self.name

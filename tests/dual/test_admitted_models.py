@@ -10,7 +10,6 @@ import domain_zoo
 from drlogit.dual.certify import certify, pieces_of_dual_point
 from drlogit.dual.pieces import PieceCoordinates, pieces_of_model
 from drlogit.problem.parameters import ADMITTED
-from drlogit.problem.problem import build_problem
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -25,7 +24,7 @@ def test_the_reference_point_has_at_most_the_admitted_log_odds(seed, share):
     for group in groups:
         with_none = (X[:, group].sum(axis=1) == 0.0).any()
         odds += min([*coef[group], *([0.0] if with_none else [])])
-    problem = build_problem(**case)
+    problem = stated.problem(**case)
     layout = PieceCoordinates(problem)
     found = layout.model(problem.join(coef, share * ADMITTED - odds))
     assert layout.coordinates(problem).admits(found) == (abs(share) < 1.0)
@@ -34,7 +33,7 @@ def test_the_reference_point_has_at_most_the_admitted_log_odds(seed, share):
 @pytest.mark.parametrize(("seed", "share"), [(1, 0.999), (1, 1.001), (4, 0.999), (4, 1.001)])
 def test_categories_are_at_most_the_admitted_log_odds_apart(seed, share):
     case = domain_zoo.generated(seed)
-    problem = build_problem(**case)
+    problem = stated.problem(**case)
     layout = PieceCoordinates(problem)
     coef, (group, *_) = np.zeros(case["X"].shape[1]), problem.domains.groups
     coef[group[0]] = share * ADMITTED
@@ -48,7 +47,7 @@ def test_a_model_beyond_the_class_has_a_bound_of_zero(domains):
     case = domain_zoo.generated(1) | {"fit_intercept": True, "kappa": np.inf}
     if not domains:
         case |= {"categories": None, "bounds": None}
-    problem, fit = build_problem(**case), stated.solve(**case)
+    problem, fit = stated.problem(**case), stated.solve(**case)
     best = problem.join(fit.coef, fit.intercept)
     point = pieces_of_dual_point(problem, fit.dual) if domains else None
     near = certify(problem, best, point=point)
@@ -60,7 +59,7 @@ def test_a_model_beyond_the_class_has_a_bound_of_zero(domains):
 @pytest.mark.parametrize("seed", range(3))
 def test_the_dual_point_of_a_model_has_its_probabilities_and_moves_nothing(seed):
     case = domain_zoo.generated(seed)
-    problem = build_problem(**case)
+    problem = stated.problem(**case)
     coef = np.random.default_rng(seed).standard_normal(case["X"].shape[1])
     (found,) = pieces_of_model(problem, problem.join(coef, 0.3 * case["fit_intercept"]))
     u = case["y"] * (case["X"] @ coef + 0.3 * case["fit_intercept"])
@@ -74,10 +73,10 @@ def test_the_dual_point_of_a_model_has_its_probabilities_and_moves_nothing(seed)
 def test_dual_points_of_other_problems_are_not_taken():
     """Without flips a point with flipped pieces is infeasible."""
     case = domain_zoo.generated(1) | {"kappa": 0.3, "epsilon": 0.1}
-    problem, fit = build_problem(**case), stated.solve(**case)
+    problem, fit = stated.problem(**case), stated.solve(**case)
     assert fit.dual.moves.flipped.any()
     (found,) = pieces_of_dual_point(problem, fit.dual)
     assert found.flipped.sum() == fit.dual.moves.flipped.sum()
-    assert pieces_of_dual_point(build_problem(**case | {"kappa": np.inf}), fit.dual) is None
+    assert pieces_of_dual_point(stated.problem(**case | {"kappa": np.inf}), fit.dual) is None
     fewer = {name: case[name][1:] for name in "Xy"} | {"sample_weight": None}
-    assert pieces_of_dual_point(build_problem(**case | fewer), fit.dual) is None
+    assert pieces_of_dual_point(stated.problem(**case | fewer), fit.dual) is None

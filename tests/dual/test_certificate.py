@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from benchmarks import stated
 from benchmarks.judge import conic_solution
 from benchmarks.stated import solve
 from hypothesis import given, settings
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 import zoo
 from drlogit.dual.certify import certify
 from drlogit.problem.losses import flip_probability
-from drlogit.problem.problem import Problem, build_problem
+from drlogit.problem.problem import Problem
 
 pytestmark = pytest.mark.slow
 
@@ -212,7 +213,7 @@ def test_collinear_free_columns():
     for norm, kappa in itertools.product(zoo.NORM_NAMES, (0.5, math.inf)):
         options = {"epsilon": 0.03, "kappa": kappa, "norm": norm}
         exact = conic_solution(base.X, base.y, tol=1e-9, **options)
-        problem = build_problem(X, base.y, feature_costs=costs, **options)
+        problem = stated.problem(X, base.y, feature_costs=costs, **options)
         v = problem.join(np.append(exact.coef, [3.0, -2.0]), exact.intercept - 1.0)
         shares = problem.rows.scatter(exact.flip_share)
         assert certify(problem, v, point=shares).gap < 1e-8

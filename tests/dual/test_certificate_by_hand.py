@@ -23,7 +23,7 @@ import zoo
 from drlogit.dual.certify import certify, primal_value
 from drlogit.problem.label_costs import FlipCosts
 from drlogit.problem.norms import get_norm
-from drlogit.problem.problem import Problem, build_problem
+from drlogit.problem.problem import Problem
 from drlogit.problem.transport import TransportCost
 from drlogit.rows.local import memory_rows
 
@@ -95,7 +95,9 @@ def test_one_sample(norm, kappa, copies):
 def test_intercept_alone(epsilon, kappa):
     """Features that say nothing: the bound is that of coins, one class shrunk to the other."""
     y, weight = np.array([-1, 1, 1, -1]), np.array([1.0, 3.0, 5.0, 1.0])
-    problem = build_problem(np.zeros((4, 1)), y, epsilon=epsilon, kappa=kappa, sample_weight=weight)
+    problem = stated.problem(
+        np.zeros((4, 1)), y, epsilon=epsilon, kappa=kappa, sample_weight=weight
+    )
     share = 0.8 - epsilon / kappa
     log_odds = math.log(share / (1.0 - share))
     flips = problem.rows.scatter(np.where(y > 0, epsilon / kappa / 0.8, 0.0))
@@ -174,7 +176,7 @@ def test_one_feature(fit_intercept, epsilon, kappa):
         "X": x[:, None], "y": y, "epsilon": epsilon, "kappa": kappa, "sample_weight": w,
         "feature_costs": [cost], "fit_intercept": fit_intercept,
     }  # fmt: skip
-    problem, solution = build_problem(**case), stated.solve(**case, tol=1e-9)
+    problem, solution = stated.problem(**case), stated.solve(**case, tol=1e-9)
     assert solution.objective == pytest.approx(optimum, abs=1e-8)
     assert optimum - 1e-8 <= solution.dual_objective <= optimum + 1e-12
     for _ in range(40):
@@ -187,7 +189,7 @@ def test_one_feature(fit_intercept, epsilon, kappa):
 
 def test_without_a_dual_point_the_flips_are_those_that_pay():
     X, y = drlogit.datasets.make_synthetic(60, 3, random_state=0)
-    problem = build_problem(X, y, epsilon=0.1, kappa=0.5)
+    problem = stated.problem(X, y, epsilon=0.1, kappa=0.5)
     found = stated.solve(X, y, epsilon=0.1, kappa=0.5)
     coefficients = problem.join(1.5 * found.coef, found.intercept)
     certificate = certify(problem, coefficients)
@@ -201,7 +203,7 @@ def test_without_a_dual_point_the_flips_are_those_that_pay():
 def test_a_good_guess_of_lambda_takes_one_look_at_the_moves(unit, monkeypatch):
     case = domain_zoo.generated(4)
     case |= {name: unit * case[name] for name in ("epsilon", "kappa", "feature_costs")}
-    fit, problem, looks = stated.solve(**case, tol=1e-9), build_problem(**case), []
+    fit, problem, looks = stated.solve(**case, tol=1e-9), stated.problem(**case), []
     coefficients = problem.join(fit.coef, fit.intercept)
     lam, value = primal_value(problem, coefficients)
     look = Problem.robust_loss

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from benchmarks import stated
 
 import class_zoo
 from drlogit.dual.classes import (
@@ -12,7 +13,6 @@ from drlogit.dual.classes import (
     class_bound,
     class_point_of_model,
 )
-from drlogit.fitting.classes import build_class_problem
 from drlogit.problem.parameters import ADMITTED
 
 
@@ -20,7 +20,7 @@ from drlogit.problem.parameters import ADMITTED
 def test_a_scaled_point_proves_the_same_bound(seed):
     X, y, ball = class_zoo.generated(seed, n_classes=3)
     ball |= {"kappa": np.inf, "epsilon": 1e-3}
-    problem = build_class_problem(X, y, classes=np.unique(y), **ball)
+    problem = stated.problem(X, y, **ball)
     model = np.zeros((3, problem.rows.n_columns))
     kept = np.count_nonzero(problem.penalised)
     flow = np.random.default_rng(seed).standard_normal((3, kept)) * np.abs(X).mean()
@@ -39,9 +39,7 @@ def test_the_charge_is_what_the_worst_admitted_model_gains():
     """Its classes differ by at most so many log-odds per standard deviation of a free column."""
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((60, 2)) * [1.0, 5.0], np.arange(60) % 3
-    problem = build_class_problem(
-        X, y, classes=np.arange(3), epsilon=0.1, kappa=1.0, norm="l2", feature_costs=[1.0, np.inf]
-    )
+    problem = stated.problem(X, y, epsilon=0.1, kappa=1.0, norm="l2", feature_costs=[1.0, np.inf])
     left = np.zeros((3, 3))  # classes, columns with the intercept
     left[:, 1] = [3e-6, -1e-6, -2e-6]
     coordinates = ClassCoordinates(problem)

@@ -10,6 +10,7 @@ import mpmath
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from benchmarks import stated
 
 from drlogit.dual._certificate import (
     FREE,
@@ -23,7 +24,6 @@ from drlogit.dual.bound import DualSums, lower_bound
 from drlogit.dual.pair import judge
 from drlogit.problem.norms import NORMS
 from drlogit.problem.parameters import ADMITTED
-from drlogit.problem.problem import build_problem
 from drlogit.rows.matrix import compiled
 
 pytestmark = pytest.mark.usefixtures("fifty_digits")
@@ -297,7 +297,7 @@ def test_every_block_of_rows_adds_a_rounding():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(90, 2))
     options = {"epsilon": 0.1, "kappa": 1.0}
-    one, three = (build_problem(X, X[:, 0] > 0.0, n_jobs=n, **options) for n in (1, 3))
+    one, three = (stated.problem(X, X[:, 0] > 0.0, n_jobs=n, **options) for n in (1, 3))
     whole, parts = (judge(each, np.zeros(3), None).sums.additions for each in (one, three))
     chains = [
         column_sums(compiled(X[:n], np.ones(n), np.ones(n), intercept=True), np.ones((2, n)))[1]

@@ -35,15 +35,19 @@ def test_optimum_of_a_conic_solver(seed: int, n_classes: int | None) -> None:
 @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
 @pytest.mark.parametrize("kappa", [0.7, math.inf])
 def test_two_classes_are_the_binary_problem(norm: str, kappa: float) -> None:
-    from drlogit.fitting.classes import build_class_problem
     from drlogit.fitting.solving import solve_problem
+    from drlogit.problem.problem import pose_problem
+    from drlogit.problem.table_statistics import features_of
+    from drlogit.rows.building import checked_rows
 
     rng = np.random.default_rng(3)
     X = rng.normal(size=(80, 4))
     y = (X[:, 0] + rng.logistic(size=80) > 0.3).astype(int)
     ball = {"epsilon": 0.05, "kappa": kappa, "norm": norm}
     two = stated.solve(X, y, tol=1e-10, **ball)
-    problem = build_class_problem(X, y, classes=np.array([0, 1]), **ball)
+    columns = drlogit.Ball(feature_costs=None, **ball).on(features_of(X))
+    rows = checked_rows(X, np.ones(80), None, intercept=True)
+    problem = pose_problem(rows, columns, classes=np.array([0, 1]), codes=y)
     joint = solve_problem(problem, tol=1e-10)
     assert joint.objective == pytest.approx(two.objective, abs=1e-9)
     np.testing.assert_allclose(joint.coef[1] - joint.coef[0], two.coef, atol=1e-4)

@@ -21,7 +21,6 @@ import zoo
 from drlogit.dual.certify import certify, dual_point_of_pieces, pieces_of_dual_point
 from drlogit.dual.pieces import PieceMasses, piece_bound
 from drlogit.engine.tables import interior_point_with_domains
-from drlogit.problem.problem import build_problem
 from drlogit.problem.result import Monitor
 
 cvxpy = pytest.importorskip("cvxpy")
@@ -131,7 +130,7 @@ def test_its_own_solution_needs_no_iteration_and_is_its_proof(seed):
     assert (again.n_iter, again.converged) == (0, True)
     assert again.objective == pytest.approx(found.objective, abs=1e-12)
     np.testing.assert_array_equal(again.coef, found.coef)
-    problem = build_problem(**case)
+    problem = stated.problem(**case)
     pieces = pieces_of_dual_point(problem, found.dual)
     masses = np.bincount(pieces[0].own, pieces[0].q)
     np.testing.assert_allclose(masses, problem.rows.weights(), rtol=1e-9, atol=1e-15)
@@ -143,7 +142,7 @@ def test_its_own_solution_needs_no_iteration_and_is_its_proof(seed):
         np.testing.assert_allclose(part, wanted, rtol=1e-9)
     # Of other samples it is no proof.
     fewer = {name: case[name][:-1] for name in ("X", "y")}
-    other = build_problem(**case | fewer | {"sample_weight": None})
+    other = stated.problem(**case | fewer | {"sample_weight": None})
     assert pieces_of_dual_point(other, found.dual) is None
 
 
@@ -151,8 +150,8 @@ def test_small_ranges_are_the_model_with_norm_constraints():
     # Nothing pays where flips are cheap: λ is then large beside all coefficients.
     case = domain_zoo.generated(2, n_immovable=0) | {"kappa": 0.3, "epsilon": 0.02, "norm": "l1"}
     found = stated.solve(**case, tol=1e-10)
-    low, high = build_problem(**case).domains.ranges(np.append(found.coef, 0.0))
-    assert (high - low <= found.lam * build_problem(**case).domains.group_costs).all()
+    low, high = stated.problem(**case).domains.ranges(np.append(found.coef, 0.0))
+    assert (high - low <= found.lam * stated.problem(**case).domains.group_costs).all()
     numbers = stated.solve(**numbers_of(case), tol=1e-10)
     assert found.objective == pytest.approx(numbers.objective, abs=1e-9)
 
@@ -256,7 +255,7 @@ def test_separable_data_without_flips():
 def test_no_dual_point_whatsoever_gives_a_bound_above_the_optimum(seed):
     """Masses and slopes at random: the charge must cover whatever equations they break."""
     case, best = fitted(seed)
-    problem = build_problem(**case)
+    problem = stated.problem(**case)
     rng = np.random.default_rng(seed)
     for spread in (1e-9, 1e-3, 1.0):
 
@@ -276,7 +275,7 @@ def test_no_dual_point_whatsoever_gives_a_bound_above_the_optimum(seed):
 @pytest.mark.parametrize("seed", range(12))
 def test_a_good_dual_point_that_was_disturbed_gives_no_false_bound(seed):
     """Equations that hold to some digits only, those of immovable features among them."""
-    problem = build_problem(**domain_zoo.generated(seed, n_immovable=seed % 3))
+    problem = stated.problem(**domain_zoo.generated(seed, n_immovable=seed % 3))
     solution = interior_point_with_domains(problem, tol=1e-7, monitor=Monitor(None, 0))
     optimum = certify(problem, solution.coefficients, point=solution.point).primal
     rng = np.random.default_rng(seed)

@@ -21,7 +21,6 @@ from drlogit.engine.labels import LabelSamples, LabelScaling
 from drlogit.engine.settings import SETTINGS
 from drlogit.fitting.solving import solve_problem
 from drlogit.problem import _losses
-from drlogit.problem.problem import build_problem
 from drlogit.problem.result import Monitor, Status
 from drlogit.rows import _products
 
@@ -94,7 +93,7 @@ def test_single_precision_gives_the_fit_of_the_same_numbers_in_double(norm, kapp
 
 def test_fits_of_the_same_samples_in_two_threads_do_not_disturb_each_other():
     X, y = zoo.logistic_data(20_000, 30)
-    problem = build_problem(X.astype(np.float32), y, epsilon=0.02, kappa=1.0)
+    problem = stated.problem(X.astype(np.float32), y, epsilon=0.02, kappa=1.0)
     wanted = interior_point(problem, tol=1e-6, monitor=Monitor()).coefficients
     found = []
 
@@ -113,8 +112,8 @@ def test_fits_of_the_same_samples_in_two_threads_do_not_disturb_each_other():
 def test_loops_refuse_arrays_of_other_lengths():
     """Once per visit, in every build: nothing behind the end of an array is read."""
     X, y = zoo.logistic_data(50, 4)
-    rows = build_problem(X, y, epsilon=0.02, kappa=1.0).rows
-    block, other = rows.blocks[0], build_problem(X[:40], y[:40], epsilon=0.02, kappa=1.0).rows
+    rows = stated.problem(X, y, epsilon=0.02, kappa=1.0).rows
+    block, other = rows.blocks[0], stated.problem(X[:40], y[:40], epsilon=0.02, kappa=1.0).rows
     coef, one, none, own = np.ones(6), np.ones(1), np.zeros((0, 0)), np.ones(50, np.int32)
     kappa = np.zeros((2, 50))
     state = _labels.open_labels(block.compiled, own, kappa, none, coef, 0.1)
@@ -148,7 +147,7 @@ def test_loops_refuse_arrays_of_other_lengths():
 
 def test_a_block_keeps_what_a_table_fit_worked_out_but_not_in_a_pickle():
     X, y, options = domain_case(5)
-    problem = build_problem(X, y, **options)
+    problem = stated.problem(X, y, **options)
     solve_problem(problem, tol=1e-6)
     rows, _ = problem.rows.compact or (problem.rows, None)
     for block in rows.blocks:
@@ -160,7 +159,7 @@ def test_a_block_keeps_what_a_table_fit_worked_out_but_not_in_a_pickle():
 
 def test_states_are_not_changed_by_visits_and_survive_a_journey():
     X, y = zoo.logistic_data(300, 4)
-    problem = build_problem(X, y, epsilon=0.02, kappa=1.0)
+    problem = stated.problem(X, y, epsilon=0.02, kappa=1.0)
     newton = LabelScaling(problem).newton(0.02)
     samples = LabelSamples(problem, newton)
     newton.open(np.array([0.0, 0.0, 0.0, 0.0, 0.0, 1.0]), SETTINGS.start_mu)
@@ -261,7 +260,7 @@ def test_blocks_without_weight_do_no_harm():
     X, y = zoo.logistic_data(400, 6)
     options = {"epsilon": 0.01, "kappa": 0.3}
     weights = np.repeat([0.0, 1.0], 200)
-    problem = build_problem(X, y, sample_weight=weights, n_jobs=4, **options)
+    problem = stated.problem(X, y, sample_weight=weights, n_jobs=4, **options)
     found = interior_point(problem, tol=1e-7, monitor=Monitor(None, 0))
     wanted = stated.solve(X[200:], y[200:], tol=1e-7, **options)
     assert found.status is Status.OPTIMAL

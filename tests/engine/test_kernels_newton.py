@@ -12,14 +12,13 @@ import math
 
 import numpy as np
 import pytest
+from benchmarks import stated
 
 import class_zoo
 import domain_zoo
 from drlogit.engine._sums import CURVATURE, NEW_PIECES, PROOF_ENTROPY, SLOPE
 from drlogit.engine.labels import LabelSamples, LabelScaling
 from drlogit.engine.tables import PieceSamples, TableLayout
-from drlogit.fitting.classes import build_class_problem
-from drlogit.problem.problem import build_problem
 
 MU = 0.05  # so large that trust rows do not move
 
@@ -66,7 +65,7 @@ def pair(norm, kappa, seed=1):
     y = np.where(X[:, 0] + rng.logistic(size=60) > 0.0, 1, -1)
     costs = np.array([1.0, 0.7, 1.5, math.inf])
     flips = rng.choice([0.2, 0.5, 1.0, math.inf], 60) if kappa == "each" else kappa
-    problem = build_problem(
+    problem = stated.problem(
         X, y, epsilon=0.1, kappa=flips, norm=norm, feature_costs=costs,
         sample_weight=rng.uniform(0.5, 2.0, 60),
     )  # fmt: skip
@@ -79,7 +78,7 @@ def pair(norm, kappa, seed=1):
 
 def pieces(seed):
     case = domain_zoo.generated(seed)
-    problem = build_problem(**case)
+    problem = stated.problem(**case)
     layout = TableLayout.of(problem)
     rng = np.random.default_rng(seed)
     start = layout.inside(0.05 * rng.standard_normal(problem.costs.size), 1.0, 0.3)
@@ -91,7 +90,7 @@ def pieces(seed):
 
 def classes(seed):
     X, y, ball = class_zoo.generated(seed)
-    problem = build_class_problem(X, y, classes=np.unique(y), **ball)
+    problem = stated.problem(X, y, **ball)
     newton = LabelScaling(problem).newton(problem.epsilon)
     rng = np.random.default_rng(seed)
     x = 0.02 * rng.standard_normal(newton.size)

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from benchmarks import stated
 from scipy.special import entr, expit
 
 import domain_zoo
@@ -34,7 +35,6 @@ from drlogit.engine._sums import (
 )
 from drlogit.engine.settings import SETTINGS
 from drlogit.engine.tables import TableLayout
-from drlogit.problem.problem import build_problem
 
 MU = 0.03
 
@@ -47,7 +47,7 @@ def case_of(seed):
     """A problem with domains, and its rows as the solver gets them."""
     case = domain_zoo.generated(seed, n_samples=None if seed < SPARSE else 40)
     if seed < SPARSE:
-        return case, build_problem(**case)
+        return case, stated.problem(**case)
     rng = np.random.default_rng(seed)
     few = rng.standard_normal((40, 80)) * (np.arange(40)[:, None] % 16 == np.arange(80) % 16)
     case["X"] = np.column_stack([case["X"], few])
@@ -57,7 +57,7 @@ def case_of(seed):
     ]
     case["feature_costs"] = np.append(case["feature_costs"], rng.uniform(0.5, 2.0, 80))
     case["sample_weight"] = rng.exponential(size=40) * (np.arange(40) % 7 > 0)
-    problem = build_problem(**case | {"X": sp.csr_array(case["X"])})
+    problem = stated.problem(**case | {"X": sp.csr_array(case["X"])})
     assert sp.issparse(problem.rows.blocks[0].X)
     return case, problem
 

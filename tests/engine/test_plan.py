@@ -9,7 +9,6 @@ from benchmarks import stated
 import drlogit
 import zoo
 from drlogit.engine import plan
-from drlogit.problem.problem import build_problem
 
 
 def data(N, n, seed, collinear=0.0):
@@ -75,7 +74,7 @@ def test_repeated_samples_are_merged():
     assert found.solver == "truncated-interior-point"
     assert found.flip_share.shape == (1200,)
     assert found.gap <= 1e-6
-    assert build_problem(X, y, epsilon=0.05, kappa=1.0).rows.compact[0].n_samples <= 330
+    assert stated.problem(X, y, epsilon=0.05, kappa=1.0).rows.compact[0].n_samples <= 330
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])

@@ -15,7 +15,6 @@ from drlogit.engine.truncated_samples import (
     curvature_product,
     single_product,
 )
-from drlogit.fitting.classes import build_class_problem
 from drlogit.rows.blocks import Block
 
 from .test_truncated import truncated
@@ -154,7 +153,7 @@ def test_rows_in_a_file_are_not_copied_to_memory(tmp_path):
     X, y = many_classes(6)
     np.save(tmp_path / "X.npy", X)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    problem = build_class_problem(mapped, y, classes=np.unique(y), epsilon=0.05, kappa=1.0,
+    problem = stated.problem(mapped, y, epsilon=0.05, kappa=1.0,
                                   categories=None, bounds=None)  # fmt: skip
     assert problem.rows.blocks[0].single is None
     assert Block(X, np.ones(len(y)), np.ones(len(y)), True).single.dtype == np.float32

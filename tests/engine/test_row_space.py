@@ -9,8 +9,6 @@ from benchmarks import judge, stated
 
 import zoo
 from drlogit.engine import row_space
-from drlogit.fitting.classes import build_class_problem
-from drlogit.problem.problem import build_problem
 
 from .test_truncated import wide_problem
 
@@ -121,9 +119,7 @@ def test_models_there_and_back(n_classes):
     X, y, options = wide_problem(21, "l2", n_classes=n_classes, columns=(320, 400))
     options["feature_costs"][:2] = math.inf
     options |= {"fit_intercept": True, "kappa": 1.0}
-    several = {} if n_classes == 2 else {"classes": np.arange(n_classes)}
-    build = build_problem if n_classes == 2 else build_class_problem
-    problem = build(X, y, **several, **options)
+    problem = stated.problem(X, y, **options)
     space = row_space.row_space(problem)
     posed = space.posed(problem)
     rng = np.random.default_rng(0)

@@ -13,8 +13,6 @@ from drlogit.engine import row_space, working_set
 from drlogit.engine.plan import Attempt
 from drlogit.engine.truncated import truncated_interior_point
 from drlogit.fitting import solving
-from drlogit.fitting.classes import build_class_problem
-from drlogit.problem.problem import build_problem
 from drlogit.problem.stopping import Stop
 
 NORMS = ("l1", "l2")
@@ -53,9 +51,9 @@ def truncated(X, y, options, tol=1e-6, **more):
     several = np.unique(y).size > 2
     domains = {"categories": None, "bounds": None}
     if several:
-        problem = build_class_problem(X, y, classes=np.unique(y), **domains, **options)
+        problem = stated.problem(X, y, **domains, **options)
     else:
-        problem = build_problem(X, y, **options)
+        problem = stated.problem(X, y, **options)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(solving, "plan", lambda *_, **__: [Attempt(truncated_interior_point)])
         return solving.solve_problem(problem, tol=tol, **more)

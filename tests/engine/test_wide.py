@@ -12,7 +12,6 @@ from benchmarks import stated
 import zoo
 from drlogit.engine import row_space, wide
 from drlogit.engine.labels import LabelSamples, LabelScaling
-from drlogit.problem.problem import build_problem
 
 NORMS = ("l1", "l2", "linf")
 
@@ -87,7 +86,7 @@ def test_directions_are_those_of_the_matrix(norm, kappa, monkeypatch):
     costs[3:6] = math.inf
     flips = rng.choice([0.2, 1.0, math.inf], 20) if kappa == "each" else kappa
     flips = 0.7 if kappa == "linear loss" else flips
-    problem = build_problem(
+    problem = stated.problem(
         X, y, epsilon=0.05, kappa=flips, norm=norm, feature_costs=costs,
         sample_weight=rng.uniform(0.5, 2.0, 20),
     )  # fmt: skip

@@ -12,7 +12,6 @@ from sklearn.linear_model import LogisticRegression
 import drlogit
 from drlogit.dual.certify import certify
 from drlogit.fitting.exact_zeros import with_exact_zeros
-from drlogit.problem.problem import build_problem
 
 
 @pytest.mark.parametrize("kappa", [1.0, np.inf])
@@ -43,7 +42,7 @@ def test_zeros_are_exact_where_the_adversary_moves_by_linf(cancer, kappa):
 def test_what_is_no_optimum_stays(cancer):
     """A point far from any zero, and one that a gap of any size must not move to zero."""
     X, y = cancer
-    problem = build_problem(X, y, epsilon=0.01, kappa=1.0, norm="linf")
+    problem = stated.problem(X, y, epsilon=0.01, kappa=1.0, norm="linf")
     fit = stated.solve(X, y, epsilon=0.01, kappa=1.0, norm="linf")
     model = problem.join(fit.coef + 0.01, fit.intercept)
     known = certify(problem, model)

@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 import pytest
+from benchmarks import stated
 from scipy.optimize import linprog
 
 import domain_zoo
 import zoo
 from drlogit.engine.tables import PieceSamples, TableLayout
-from drlogit.problem.problem import build_problem
 
 
 def case_of(seed):
@@ -28,7 +28,7 @@ def audited(case):
 @pytest.mark.parametrize("seed", range(25))
 def test_worst_values_are_those_of_all_moves(seed):
     case, coef, intercept = case_of(seed)
-    problem = build_problem(**case | {"fit_intercept": True})
+    problem = stated.problem(**case | {"fit_intercept": True})
     vector = problem.join(coef, intercept)
     offers = domain_zoo.offers(case, coef, intercept, steps=3)
     robust, layout = problem.robust_loss(vector), TableLayout.of(problem)
@@ -50,7 +50,7 @@ def test_many_features_are_moved_in_the_order_of_what_they_gain():
     rng = np.random.default_rng(0)
     X, coef, costs = rng.random((5, 60)), rng.standard_normal(60), rng.uniform(0.5, 2.0, 60)
     y = np.array([1.0, -1.0, 1.0, -1.0, 1.0])
-    problem = build_problem(
+    problem = stated.problem(
         X, y, epsilon=0.3, kappa=math.inf, feature_costs=costs, bounds=(0.0, 1.0)
     )
     robust = problem.robust_loss(problem.join(coef, 0.0))

@@ -10,7 +10,6 @@ import scipy.sparse as sp
 from benchmarks import stated
 
 import zoo
-from drlogit.problem.problem import build_problem
 
 BALL = {"epsilon": 0.1, "kappa": 1.0}
 
@@ -32,7 +31,7 @@ BOUNDS = ([-math.inf] * 5 + [0.0, 0.0, -math.inf], [*INFINITE, 1.0, 5.0, math.in
 
 
 def domains(X, y, **options):
-    found = build_problem(X, y, **BALL, **{"categories": CATEGORIES, "bounds": BOUNDS} | options)
+    found = stated.problem(X, y, **BALL, **{"categories": CATEGORIES, "bounds": BOUNDS} | options)
     return found.domains
 
 
@@ -44,7 +43,7 @@ def test_none_is_a_category_where_it_occurs():
 
 def test_the_norm_leaves_columns_with_domains_alone():
     X, y = table()
-    problem = build_problem(X, y, **BALL, categories=CATEGORIES, bounds=BOUNDS)
+    problem = stated.problem(X, y, **BALL, categories=CATEGORIES, bounds=BOUNDS)
     assert problem.penalised.tolist() == [False] * 7 + [True, False]
 
 

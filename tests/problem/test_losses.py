@@ -15,7 +15,6 @@ from drlogit.problem._losses import log_loss_sum
 from drlogit.problem.losses import (
     LAMBDA_CONSTANT,
     entropy,
-    flip_gain,
     flip_probability,
     log_loss,
 )
@@ -87,12 +86,6 @@ def test_entropy_is_the_conjugate_of_the_log_loss(u, s):
     assert entropy(one(s))[0] - s * u <= h + 1e-12 * max(1.0, abs(u))
     best = flip_probability(one(u))
     assert entropy(best)[0] - best[0] * u == pytest.approx(h, rel=1e-12, abs=1e-12)
-
-
-def test_flips_gain_beyond_the_kink_if_there_is_one():
-    u = np.array([-2.0, 1.0, 4.0, np.inf])
-    np.testing.assert_array_equal(flip_gain(u, 1.0), [0.0, 0.0, 3.0, np.inf])
-    np.testing.assert_array_equal(flip_gain(u, np.inf), np.zeros(4))
 
 
 def test_constant_of_proposition_3_1():

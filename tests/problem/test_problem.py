@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from benchmarks import stated
 
 import zoo
-from drlogit.problem.problem import Problem, build_problem
+from drlogit.problem.problem import Problem
 from drlogit.rows.checks import check_labels
 
 ORDERS = {"l1": np.inf, "l2": 2, "linf": 1}  # of the dual norm
@@ -92,7 +92,7 @@ def test_best_lambda_has_the_least_objective_of_all(seed):
     n, digits = (int(rng.integers(2, 400)), 20_000)[seed % 2], 1 if seed % 3 == 0 else 12
     kappa, weights = 2.0 ** int(rng.integers(-6, 6)), np.append([1, 1], rng.integers(0, 3, n))
     X = kappa * np.round(rng.standard_normal((n + 2, 1)) * 10.0 ** rng.uniform(0, 2), digits)
-    problem = build_problem(
+    problem = stated.problem(
         X, np.arange(n + 2) % 2, kappa=kappa, sample_weight=weights, fit_intercept=False,
         epsilon=kappa * float(rng.choice([0.0, 1e-4, 0.01, 0.5])), n_jobs=1 + seed % 4,
     )  # fmt: skip
@@ -106,7 +106,7 @@ def test_best_lambda_has_the_least_objective_of_all(seed):
         gains, flips = (np.append(0.0, np.cumsum(part))[above] for part in (w * u, w))
         values = problem.epsilon * lams + gains - kappa * lams * flips
         best = w @ np.logaddexp(0.0, -u) + values.min()
-        lam, loss = lams[values.argmin()], problem.flip_loss(np.array(v), margins)
+        lam, loss = lams[values.argmin()], problem.robust_loss(np.array(v))
         for guess in (None, lam, 1.001 * lam, 0.999 * lam, 0.0, 10.0 * lam, math.inf):
             found, objective = loss.best(problem.epsilon, guess)
             assert objective == pytest.approx(best, rel=1e-13)
@@ -124,8 +124,8 @@ def test_integer_weights_are_duplicated_rows(case):
     weights = case.options.get("sample_weight")
     rest = {k: v for k, v in case.options.items() if k != "sample_weight"}
     base = np.ones(len(case.y)) if weights is None else weights
-    weighted = build_problem(case.X, case.y, sample_weight=counts * base, **rest)
-    repeated = build_problem(
+    weighted = stated.problem(case.X, case.y, sample_weight=counts * base, **rest)
+    repeated = stated.problem(
         np.repeat(case.X, counts, axis=0), np.repeat(case.y, counts),
         sample_weight=np.repeat(base, counts), **rest,
     )  # fmt: skip
@@ -135,7 +135,7 @@ def test_integer_weights_are_duplicated_rows(case):
 @pytest.mark.parametrize("case", CASES, ids=repr)
 def test_flipped_labels_flip_the_coefficients(case):
     assert_equal_objectives(
-        case.build(), build_problem(case.X, -case.y, **case.options), np.negative
+        case.build(), stated.problem(case.X, -case.y, **case.options), np.negative
     )
 
 
@@ -145,7 +145,7 @@ def test_data_radius_and_flip_cost_scale_together(case, c):
     """``(X, ε, κ) → c (X, ε, κ)`` gives ``(β, λ)/c``."""
     options = case.options
     radius = {"epsilon": c * options["epsilon"], "kappa": c * options["kappa"]}
-    scaled = build_problem(c * case.X.astype(np.float64), case.y, **(options | radius))
+    scaled = stated.problem(c * case.X.astype(np.float64), case.y, **(options | radius))
     n = case.X.shape[1]
     assert_equal_objectives(
         case.build(), scaled, lambda v: np.append(v[:n] / c, v[n:]), lambda lam: lam / c
@@ -183,8 +183,8 @@ MATRICES = {
 
 @pytest.mark.parametrize("kind", MATRICES)
 def test_matrices_of_every_kind_give_the_same_problem(kind):
-    problem = build_problem(MATRICES[kind](), Y, **OPTIONS)
-    expected = build_problem(X, Y, **OPTIONS)
+    problem = stated.problem(MATRICES[kind](), Y, **OPTIONS)
+    expected = stated.problem(X, Y, **OPTIONS)
     np.testing.assert_allclose(problem.rows.gather(problem.margins(V)), expected.margins(V)[0])
     assert problem.objective(V) == pytest.approx(expected.objective(V), rel=1e-14)
 
@@ -209,8 +209,8 @@ def test_labels_of_every_kind(kind):
 
 def test_zero_weights_remove_samples():
     weights = np.where(np.arange(12) < 8, 1.0, 0.0)
-    some = build_problem(X, Y, sample_weight=pd.Series(1e-300 * weights), **OPTIONS)
-    fewer = build_problem(X[:8], Y[:8], **OPTIONS)
+    some = stated.problem(X, Y, sample_weight=pd.Series(1e-300 * weights), **OPTIONS)
+    fewer = stated.problem(X[:8], Y[:8], **OPTIONS)
     assert some.objective(V) == pytest.approx(fewer.objective(V), rel=1e-14)
     assert some.best_lambda(V) == pytest.approx(fewer.best_lambda(V), rel=1e-14)
 
@@ -225,16 +225,16 @@ def test_input_is_not_modified():
     """Read-only arrays raise where they are written into; other input is compared."""
     unsorted = sp.csr_array((np.ones(4), [2, 0, 1, 1], [0, 2, 4, 4]), shape=(3, 3))
     before = [part.copy() for part in (unsorted.data, unsorted.indices, unsorted.indptr)]
-    build_problem(unsorted, [0, 1, 0], **OPTIONS)
+    stated.problem(unsorted, [0, 1, 0], **OPTIONS)
     for part, copy in zip((unsorted.data, unsorted.indices, unsorted.indptr), before, strict=True):
         np.testing.assert_array_equal(part, copy)
 
     frame = pd.DataFrame(X)
-    build_problem(frame, pd.Series(Y), **OPTIONS)
+    stated.problem(frame, pd.Series(Y), **OPTIONS)
     np.testing.assert_array_equal(frame.to_numpy(), X)
 
     weights, costs = frozen(np.arange(1.0, 13.0)), frozen(np.array([1.0, np.inf, 2.0]))
-    problem = build_problem(
+    problem = stated.problem(
         frozen(X), frozen(Y), sample_weight=weights, feature_costs=costs, **OPTIONS
     )
     problem.objective(frozen(V))
@@ -271,8 +271,6 @@ BAD = {
     ),
     "y short": ({"y": Y[:9]}, "got 9", "12"),
     "y one class": ({"y": np.ones(12)}, r"got 1 \(1.0\)", "two classes"),
-    "y three classes": ({"y": [0, 1, 2] * 4}, r"got 3 \(0, 1, 2\)", "two classes"),
-    "y continuous": ({"y": X[:, 0]}, "got 12 .*, ...", "two classes"),
     "epsilon negative": ({"epsilon": -0.1}, "-0.1", ">= 0"),
     "epsilon inf": ({"epsilon": math.inf}, "inf", "finite"),
     "epsilon string": ({"epsilon": "0.1"}, "'0.1'", "number"),
@@ -284,9 +282,9 @@ BAD = {
     "weights strings": ({"sample_weight": ["a"] * 12}, "'a'", "numbers"),
     "weights one class": ({"sample_weight": Y > 0}, "smaller label.*zero", "both classes"),
     "norm unknown": ({"norm": "l3"}, "'l3'", "'l1', 'l2', 'linf'"),
-    "costs short": ({"feature_costs": [1.0, 1.0]}, r"\(2,\)", r"\(3,\)"),
-    "costs negative": ({"feature_costs": [1.0, -2.0, 1.0]}, "-2.0", "> 0"),
-    "costs zero": ({"feature_costs": [1.0, 0.0, 1.0]}, "got 0.0", "> 0"),
+    "costs short": ({"feature_costs": [1.0, 1.0]}, r"\[1., 1.\]", "3 numbers"),
+    "costs negative": ({"feature_costs": [1.0, -2.0, 1.0]}, r"-2\.", "> 0"),
+    "costs zero": ({"feature_costs": [1.0, 0.0, 1.0]}, r" 0\.", "> 0"),
 }  # fmt: skip
 
 #: The same for what only solve takes.
@@ -312,7 +310,7 @@ def assert_refused(function, bad, **defaults):
 
 @pytest.mark.parametrize("name", BAD)
 def test_bad_input_is_refused_with_what_was_found_and_what_is_wanted(name):
-    message = assert_refused(build_problem, BAD[name])
+    message = assert_refused(stated.problem, BAD[name])
     parameter = next(iter(BAD[name][0]))
     assert re.match(rf"{parameter}\b|every sample with the (smaller|larger) label", message), (
         message

@@ -8,7 +8,6 @@ import pytest
 import scipy.sparse as sp
 from benchmarks import stated
 
-from drlogit.problem.problem import build_problem
 from drlogit.rows.centring import exact_dot
 
 LABELS = np.array([1, 1, 1, -1, -1, -1])
@@ -79,18 +78,18 @@ def test_a_constant_feature_is_left_out_exactly():
 
 def test_nothing_dense_is_copied_and_nothing_near_is_shifted():
     X, y = data(offset=1e6)
-    rows = build_problem(X, y, epsilon=0.1, kappa=1.0).rows
+    rows = stated.problem(X, y, epsilon=0.1, kappa=1.0).rows
     assert np.shares_memory(rows.blocks[0].X.array, X)
-    assert build_problem(X, y, epsilon=0.1, kappa=1.0, fit_intercept=False).rows.shift is None
+    assert stated.problem(X, y, epsilon=0.1, kappa=1.0, fit_intercept=False).rows.shift is None
     near, _ = data(offset=3.0)
-    assert build_problem(near, y, epsilon=0.1, kappa=1.0).rows.shift is None
+    assert stated.problem(near, y, epsilon=0.1, kappa=1.0).rows.shift is None
     gaps = sp.csr_array(np.where(np.arange(60)[:, None] == 0, 0.0, X))  # a zero in each column
-    assert build_problem(gaps, y, epsilon=0.1, kappa=1.0).rows.shift is None
+    assert stated.problem(gaps, y, epsilon=0.1, kappa=1.0).rows.shift is None
 
 
 def test_coefficients_go_in_and_out():
     X, y = data(offset=2.0**20)
-    problem = build_problem(X, y, epsilon=0.1, kappa=1.0)
+    problem = stated.problem(X, y, epsilon=0.1, kappa=1.0)
     coef, intercept = np.array([0.5, -0.25, 0.125]), -0.375 * 2.0**20
     inside = problem.join(coef, intercept)
     np.testing.assert_array_equal(problem.split(inside)[0], coef)
@@ -112,7 +111,7 @@ def beside_a_group(offset):
 
 def test_coefficients_go_in_and_out_by_way_of_a_group():
     case = beside_a_group(2.0**20)
-    problem = build_problem(**case)
+    problem = stated.problem(**case)
     assert problem.rows.shift is not None
     coef = np.array([0.5, *(-(2.0**19) + np.array([0.25, -1.0, 2.0]))])
     inside = problem.join(coef, 0.0)
@@ -121,7 +120,7 @@ def test_coefficients_go_in_and_out_by_way_of_a_group():
     margins = np.where(case["y"], 1.0, -1.0) * (case["X"] @ coef)
     np.testing.assert_allclose(problem.margins(inside)[0], margins, atol=1e-9)
     case["X"][0, 1:] = 0.0  # with "none" the columns no longer add up to a constant
-    assert build_problem(**case).rows.shift is None
+    assert stated.problem(**case).rows.shift is None
 
 
 def test_dot_products_are_rounded_once():

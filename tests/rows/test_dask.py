@@ -15,7 +15,6 @@ import scipy.sparse as sp
 from benchmarks import stated
 
 from drlogit.fitting.solving import solve_problem
-from drlogit.problem.problem import build_problem
 from zoo import thin_data as data
 
 dask = pytest.importorskip("dask")
@@ -166,7 +165,7 @@ def test_a_table_agrees_and_moves_between_workers(client):
     y = np.repeat([0, 1], [280, 120])  # some blocks have one label only
     options = {"kappa": {0: np.inf, 1: 1.0}, "categories": [[0, 1, 2, 3]]}
     there = da.from_array(X, (100, 6)), da.from_array(y, 100)
-    problem = build_problem(*there, epsilon=0.02, **options)
+    problem = stated.problem(*there, epsilon=0.02, **options)
     for epsilon in (0.02, 0.05):
         found = solve_problem(problem.with_radius(epsilon), tol=1e-9)
         whole = stated.solve(X, y, epsilon=epsilon, tol=1e-9, **options)

@@ -10,7 +10,6 @@ from benchmarks import stated
 
 import drlogit
 import zoo
-from drlogit.problem.problem import build_problem
 from drlogit.starts import sample
 from zoo import thin_data as data
 
@@ -22,12 +21,12 @@ OPTIONS = {"epsilon": 0.05, "kappa": 0.7}
 def test_fits_read_the_file_where_it_lies(offset, n_jobs):
     X, y = data()
     stored = zoo.mapped(X + offset)
-    rows = build_problem(stored, y, n_jobs=n_jobs, **OPTIONS).rows
+    rows = stated.problem(stored, y, n_jobs=n_jobs, **OPTIONS).rows
     assert not rows.in_memory
     assert rows.compact is None
     for block in rows.blocks:
         assert np.shares_memory(block.X.array if offset else block.X, stored)
-    assert build_problem(stored[np.arange(300)], y, **OPTIONS).rows.in_memory  # these are copies
+    assert stated.problem(stored[np.arange(300)], y, **OPTIONS).rows.in_memory  # these are copies
     result, reference = (stated.solve(x, y, tol=1e-10, **OPTIONS) for x in (stored, X))
     assert result.objective == pytest.approx(reference.objective, abs=1e-9)
 
@@ -63,7 +62,7 @@ def test_errors_name_the_row():
     X, y = data(30_000)
     X[25_000, 2] = np.nan
     with pytest.raises(ValueError, match="NaN in row 25000 of column 2"):
-        build_problem(zoo.mapped(X), y, **OPTIONS)
+        stated.problem(zoo.mapped(X), y, **OPTIONS)
 
 
 @pytest.mark.slow

@@ -8,9 +8,9 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from benchmarks import stated
 
 import zoo
-from drlogit.problem.problem import build_problem
 from drlogit.rows._products import WITHOUT_COPY
 from drlogit.rows.blocks import Block
 from drlogit.rows.checks import check_features
@@ -279,7 +279,7 @@ def test_no_product_copies_the_data(dtype, kind):
 def test_building_a_problem_does_not_copy_the_data(dtype):
     X = np.random.default_rng(6).standard_normal((50_000, 40)).astype(dtype)
     y = np.arange(50_000) % 2
-    build = lambda data: build_problem(data, y, epsilon=0.1, kappa=1.0)  # noqa: E731
+    build = lambda data: stated.problem(data, y, epsilon=0.1, kappa=1.0)  # noqa: E731
     assert np.shares_memory(build(X).rows.blocks[0].X, X)
     assert traced_peak(build, X) < X.nbytes / 2  # labels and weights only
     csr = sp.random_array(

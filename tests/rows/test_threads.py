@@ -15,7 +15,6 @@ from threadpoolctl import ThreadpoolController
 
 import drlogit
 import zoo
-from drlogit.problem.problem import build_problem
 from drlogit.robustness.hulls import Hull
 from drlogit.rows import threads
 from drlogit.rows.local import LocalRows
@@ -28,7 +27,7 @@ OPTIONS = {"epsilon": 0.05, "kappa": 0.7}
 
 def test_blocks_are_visited_in_threads_of_their_own_and_merged_in_order():
     X, y = data()
-    whole = build_problem(X, y, n_jobs=7, **OPTIONS).rows
+    whole = stated.problem(X, y, n_jobs=7, **OPTIONS).rows
     rows = LocalRows(whole.blocks, 2, n_nonzeros=whole.n_nonzeros)
 
     def visit(block, state):
@@ -43,7 +42,7 @@ def test_blocks_are_visited_in_threads_of_their_own_and_merged_in_order():
 
 def test_what_numpy_ignores_here_it_ignores_there():
     X, y = data()
-    rows = build_problem(X, y, n_jobs=2, **OPTIONS).rows
+    rows = stated.problem(X, y, n_jobs=2, **OPTIONS).rows
     divide = lambda block, _: (None, (Sum(float((block.y / np.zeros(1))[0] > 0)),))  # noqa: E731
     with np.errstate(divide="ignore"):
         rows.run(divide)
@@ -65,9 +64,9 @@ def test_how_many_threads(monkeypatch):
 def test_wide_data_stay_in_one_block(monkeypatch):
     monkeypatch.setattr(threads, "thread_count", lambda: 4)
     X, y = data(1000, 2000)
-    assert len(build_problem(X, y, **OPTIONS).rows.blocks) == 1
-    assert len(build_problem(X.T, np.arange(2000) % 2, **OPTIONS).rows.blocks) == 4
-    assert len(build_problem(X[:3], [0, 1, 1], n_jobs=8, **OPTIONS).rows.blocks) == 3
+    assert len(stated.problem(X, y, **OPTIONS).rows.blocks) == 1
+    assert len(stated.problem(X.T, np.arange(2000) % 2, **OPTIONS).rows.blocks) == 4
+    assert len(stated.problem(X[:3], [0, 1, 1], n_jobs=8, **OPTIONS).rows.blocks) == 3
 
 
 def shape(samples):

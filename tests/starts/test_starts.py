@@ -12,7 +12,6 @@ from benchmarks import stated
 
 import zoo
 from drlogit.fitting.solving import solve_problem
-from drlogit.problem.problem import build_problem
 from drlogit.starts.start import start_from
 
 pytestmark = pytest.mark.slow
@@ -90,7 +89,7 @@ def spoilt(result, how):
 @pytest.mark.parametrize("epsilon", [0.02, 0.0])
 def test_a_bad_start_does_no_harm(how, kappa, epsilon):
     X, y = zoo.logistic_data()
-    problem = build_problem(X, y, epsilon=epsilon, kappa=kappa)
+    problem = stated.problem(X, y, epsilon=epsilon, kappa=kappa)
     start = spoilt(solve_problem(problem.with_radius(0.04)), how)
     assert solve_problem(problem, start=start).gap <= 1e-6
 
@@ -116,7 +115,7 @@ def test_max_iter_holds_with_a_start():
 def test_distances():
     X, y = zoo.logistic_data(1000)
     result = stated.solve(X, y, epsilon=0.03, kappa=1.0)
-    problem = build_problem(X, y, epsilon=0.03, kappa=1.0)
+    problem = stated.problem(X, y, epsilon=0.03, kappa=1.0)
     near, far = (start_from(problem.with_radius(e), result) for e in (0.031, 0.06))
     assert 0.0 < near.distance < far.distance
     above = stated.solve(X, y, epsilon=0.06, kappa=1.0)

@@ -28,7 +28,6 @@ from drlogit.dual import bound, certify, pair, pieces
 from drlogit.engine.tables import interior_point_with_domains
 from drlogit.problem.dual_point import DualPoint, Moves
 from drlogit.problem.label_costs import FlipCosts
-from drlogit.problem.problem import build_problem
 from drlogit.problem.proof import BrokenProofError, read_proof
 from drlogit.problem.result import Monitor
 from drlogit.verification.bounds import PanelSum, slack
@@ -474,7 +473,7 @@ def points(kind):
     if kind in ("both", "plain"):
         for seed, options in enumerate(BALLS):
             case = {**dict(zip("Xy", samples(seed), strict=True)), **options}
-            problem, result = build_problem(**case), stated.solve(**case)
+            problem, result = stated.problem(**case), stated.solve(**case)
             best = problem.join(result.coef, result.intercept)
             flips = 0.5 * np.isfinite(problem.kappa)
             half = problem.rows.scatter(np.full(len(case["y"]), flips))
@@ -483,7 +482,7 @@ def points(kind):
     if kind in ("both", "domains"):
         for seed in (24, 25, 27):
             case = domain_zoo.generated(seed)
-            problem = build_problem(**case)
+            problem = stated.problem(**case)
             solution = interior_point_with_domains(problem, tol=1e-6, monitor=Monitor(None, 0))
             for share, by in ((1.0, 0.0), (1.0, 1e-7), (1.0, 1e-6), (0.6, 0.0)):
                 radius = case["epsilon"] * share

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ..problem.classes import ClassProblem
 from ..problem.dual_point import DualPoint, Moves
+from ..problem.losses import flip_loss
 from ..problem.problem import Problem
 from ..problem.robust_loss import RobustLoss
 from ..rows.arrays import FloatArray
@@ -46,11 +46,11 @@ class Certificate:
     def gap(self) -> float:
         return max(self.primal - self.dual, 0.0)
 
-    def dual_point(self, problem: Problem | ClassProblem) -> Any:
+    def dual_point(self, problem: Problem) -> Any:
         """The point in plain numbers, of the length of the samples."""
         if self.point is None:
             return None
-        if isinstance(problem, ClassProblem):
+        if problem.several:
             return class_dual_point(problem, self.point)
         if problem.domains is None:
             return DualPoint(*map(problem.rows.gather, parts(problem, self.point)))
@@ -58,7 +58,7 @@ class Certificate:
 
 
 def certify(
-    problem: Problem | ClassProblem,
+    problem: Problem,
     coefficients: FloatArray,
     *,
     point: Any = None,
@@ -71,7 +71,7 @@ def certify(
     its own.  Missing parts are derived from the coefficients; in the worst case the bound is 0.
     The bound is improved only until the gap is within ``tol``.  ``guess`` is an approximate λ.
     """
-    if isinstance(problem, ClassProblem) or problem.domains is not None:
+    if problem.several or problem.domains is not None:
         level, primal = primal_value(problem, coefficients, guess)
         prove: Any = class_bound if problem.several else piece_bound
         own: Any = class_point_of_model if problem.several else pieces_of_model
@@ -79,7 +79,7 @@ def certify(
         return Certificate(primal, min(bound.value, primal), level, bound.point)
     judged = judge(problem, coefficients, point)
     margins = problem.rows.run(_margins, judged.state)[0]
-    loss = problem.flip_loss(coefficients, margins)
+    loss = flip_loss(problem.rows, problem.cost, margins, problem.dual_norm(coefficients))
     level, primal = primal_value(problem, coefficients, guess, loss=loss)
     if point is None and problem.flips:
         shares, _ = problem.rows.run(_flips_that_pay, margins, problem.cost.kink(level))
@@ -89,7 +89,7 @@ def certify(
 
 
 def primal_value(
-    problem: Problem | ClassProblem,
+    problem: Problem,
     coefficients: FloatArray,
     guess: float | None = None,
     *,

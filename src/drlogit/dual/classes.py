@@ -27,10 +27,11 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from scipy.special import softmax
 
-from ..problem.classes import ClassProblem, Codes, Scored
 from ..problem.dual_point import ClassDualPoint
 from ..problem.label_costs import FlipCosts
+from ..problem.losses import Codes, Scored
 from ..problem.parameters import ADMITTED
+from ..problem.problem import Problem
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import State
@@ -50,7 +51,7 @@ class ClassCoordinates:
     ``one`` are the coordinates of a class.
     """
 
-    def __init__(self, problem: ClassProblem, flow: FloatArray | None = None) -> None:
+    def __init__(self, problem: Problem, flow: FloatArray | None = None) -> None:
         self.one, self.n_classes, self.flow = pair_coordinates(problem), problem.n_classes, flow
         self.costs = self.one.costs[self.one.in_norm]
 
@@ -115,7 +116,7 @@ class ClassPoint(NamedTuple):
     flow: FloatArray | None
 
 
-def class_bound(problem: ClassProblem, model: FloatArray, point: ClassPoint) -> DualBound:
+def class_bound(problem: Problem, model: FloatArray, point: ClassPoint) -> DualBound:
     """What a point proves: nothing, if the class of models does not have this one."""
     rows, flow = problem.rows, point.flow
     state = rows.pair(point.shares, problem.codes)
@@ -130,12 +131,12 @@ def class_bound(problem: ClassProblem, model: FloatArray, point: ClassPoint) -> 
     return DualBound(value if coordinates.admits(model) else 0.0, ClassPoint(shares, flow))
 
 
-def class_point_of_model(problem: ClassProblem, model: FloatArray) -> ClassPoint:
+def class_point_of_model(problem: Problem, model: FloatArray) -> ClassPoint:
     """The probabilities that a model predicts, and the labels as they are."""
     return ClassPoint(problem.rows.run(_predicted, problem.scores(model))[0], None)
 
 
-def class_dual_point(problem: ClassProblem, point: ClassPoint) -> ClassDualPoint:
+def class_dual_point(problem: Problem, point: ClassPoint) -> ClassDualPoint:
     """A point in plain numbers, of the length of the samples."""
     rows = problem.rows
     p, a = (rows.gather(each) for each in parts(problem, point.shares))

@@ -10,7 +10,6 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ..problem.classes import ClassProblem
 from ..problem.parameters import FAR
 from ..problem.problem import Problem
 from ..rows.arrays import FloatArray
@@ -27,7 +26,7 @@ def spreads(means: FloatArray, squares: FloatArray, *, intercept: bool) -> Float
     return np.asarray(np.sqrt(np.maximum(squares - np.square(means), squares / FAR**2)))
 
 
-def pair_coordinates(problem: Problem | ClassProblem, *, free_only: bool = False) -> Coordinates:
+def pair_coordinates(problem: Problem, *, free_only: bool = False) -> Coordinates:
     """The coordinates of the coefficients (of each class): features, then the intercept.
 
     With ``free_only`` penalised features are left out, and nothing is charged for them.

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..problem.problem import PosedProblem, Problem
+from ..problem.problem import Problem
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import State
@@ -95,7 +95,7 @@ def _corrected(problem: Problem, coefficients: FloatArray, judged: Judged) -> Ju
     return _visited(problem, found, _moved, judged.state, coefficients, step)
 
 
-def parts(problem: PosedProblem, point: State) -> tuple[State, State]:
+def parts(problem: Problem, point: State) -> tuple[State, State]:
     """``s`` and ``a`` of a point, apart; with several classes p and a."""
     s, a = (problem.rows.run(_part, point, k)[0] for k in (0, 1))
     return s, a

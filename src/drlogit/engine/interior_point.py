@@ -14,7 +14,6 @@ import numpy as np
 from scipy.special import lambertw
 
 from ..dual.classes import ClassPoint
-from ..problem.classes import ClassProblem
 from ..problem.losses import flip_probability
 from ..problem.problem import Problem
 from ..problem.result import Monitor, Solution
@@ -31,7 +30,7 @@ from .wide import in_one_block
 
 
 def interior_point(
-    problem: Problem | ClassProblem,
+    problem: Problem,
     *,
     tol: float,
     monitor: Monitor,
@@ -45,7 +44,7 @@ def interior_point(
     """
     info: dict[str, Any]
     as_result: Callable[[Any], Any]
-    if isinstance(problem, ClassProblem):
+    if problem.several:
         scaling, info = LabelScaling(problem), {"classes": problem.n_classes}
         info |= {} if problem.as_given else {"as_numbers": True}
 
@@ -115,7 +114,7 @@ def _opening(scaling: LabelScaling, start: Start | None) -> tuple[FloatArray, fl
     return x, mu
 
 
-def null_model(problem: Problem | ClassProblem, tol: float = 1e-12) -> FloatArray:
+def null_model(problem: Problem, tol: float = 1e-12) -> FloatArray:
     """Coefficients of the best model of the free columns alone."""
     scaling = LabelScaling(problem, free_only=True)
     newton, _, _ = solve_scaled(scaling, tol, 200, None, Monitor(None, 0))
@@ -133,7 +132,7 @@ def flip_budget(problem: Problem, null: FloatArray, *, free_only: bool = False) 
     return _gain(problem, slopes, free_only, problem.kappa, problem.dearest_flip)
 
 
-def least_budget(problem: ClassProblem, fixed: State) -> float:
+def least_budget(problem: Problem, fixed: State) -> float:
     """The least budget of moves and flips that explains given probabilities p.
 
     ``max - Σ w [p·s + max_k(-s_k - κ_k)]`` over ``‖(B_j - B_k)/c‖_* ≤ 1`` and free columns: the
@@ -142,7 +141,7 @@ def least_budget(problem: ClassProblem, fixed: State) -> float:
     return _gain(problem, fixed, False, *problem.flip_costs[problem.flip_costs > 0.0])
 
 
-def _gain(problem: Problem | ClassProblem, slopes: State, free_only: bool, *costs: float) -> float:
+def _gain(problem: Problem, slopes: State, free_only: bool, *costs: float) -> float:
     """The greatest gain of a linear loss per λ."""
 
     def posed(unit: float) -> tuple[Newton, LabelSamples]:

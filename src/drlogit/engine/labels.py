@@ -19,7 +19,6 @@ import numpy as np
 
 from ..dual.classes import ClassCoordinates
 from ..dual.coordinates import pair_coordinates
-from ..problem.classes import ClassProblem
 from ..problem.label_costs import FlipCosts, within_reach
 from ..problem.problem import Problem
 from ..rows.arrays import FloatArray
@@ -62,7 +61,7 @@ class LabelScaling:
 
     def __init__(
         self,
-        problem: Problem | ClassProblem,
+        problem: Problem,
         *,
         free_only: bool = False,
         unit: float | None = None,
@@ -114,9 +113,7 @@ class LabelSamples(RowSamples[LabelPoint]):
     of "another one"; all flips are within reach then.
     """
 
-    def __init__(
-        self, problem: Problem | ClassProblem, newton: Newton, slopes: State | None = None
-    ) -> None:
+    def __init__(self, problem: Problem, newton: Newton, slopes: State | None = None) -> None:
         super().__init__(problem.rows)
         self.problem, self.newton, self.slopes = problem, newton, slopes
         self.flips = problem.flips or slopes is not None
@@ -127,7 +124,7 @@ class LabelSamples(RowSamples[LabelPoint]):
         self.visits += 1
         problem, known = self.problem, self.slopes
         n_classes = problem.n_classes if problem.several else 0
-        if isinstance(problem, ClassProblem):
+        if problem.several:
             known = problem.codes if known is None else self.rows.pair(problem.codes, known)
         epsilon = problem.epsilon if self.slopes is None else math.inf
         costs = problem.cost.labels if self.flips else None

@@ -30,7 +30,6 @@ from functools import partial
 
 import numpy as np
 
-from ..problem.classes import ClassProblem
 from ..problem.problem import Problem
 from ..problem.result import Monitor, Solution
 from ..rows.interface import Rows
@@ -83,7 +82,7 @@ class Attempt:
 
     def run(
         self,
-        problem: Problem | ClassProblem,
+        problem: Problem,
         *,
         tol: float,
         monitor: Monitor,
@@ -97,7 +96,7 @@ class Attempt:
         return self.space.solve(problem, method, tol=tol, monitor=monitor, start=start)
 
 
-def plan(problem: Problem | ClassProblem, *, products: bool = True) -> list[Attempt]:
+def plan(problem: Problem, *, products: bool = True) -> list[Attempt]:
     """The attempts for a problem; ``products=False`` leaves the methods without matrices out."""
     if takes_row_space(problem):
         space = row_space(problem)
@@ -107,7 +106,7 @@ def plan(problem: Problem | ClassProblem, *, products: bool = True) -> list[Atte
         # class); products have them.
         last = [Attempt(truncated_interior_point, True, space)] if problem.epsilon > 0.0 else []
         return [*there, *last]
-    if isinstance(problem, ClassProblem):
+    if problem.several:
         if products and _products_serve(problem):
             return [Attempt(truncated_interior_point)]
         return _warm_and_cold(interior_point)
@@ -148,7 +147,7 @@ def _without_matrices(problem: Problem) -> Method | None:
     return partial(truncated_interior_point, patience=matrices * matrix_cost(rows))
 
 
-def _products_serve(problem: ClassProblem) -> bool:
+def _products_serve(problem: Problem) -> bool:
     """Whether products take less time than a matrix of all classes."""
     if problem.epsilon == 0.0 or not problem.penalised.any() or problem.norm.name not in CONES:
         return False

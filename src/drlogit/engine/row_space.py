@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -26,8 +26,7 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
 
 from ..dual.classes import ClassPoint
-from ..problem.classes import ClassProblem
-from ..problem.problem import PosedProblem, Problem, Same
+from ..problem.problem import Problem
 from ..problem.result import Solution
 from ..problem.transport import TransportCost
 from ..rows.arrays import FloatArray, IndexArray
@@ -36,8 +35,6 @@ from ..rows.interface import Rows
 from ..rows.reductions import Sum
 from ..starts.start import Start
 from .wide import MATRIX_LIMIT, is_wide
-
-AnyProblem: TypeAlias = Problem | ClassProblem
 
 #: The method forms one N×N matrix of X and ten Gram matrices of L.  That pays up to so many
 #: multiplications for each entry of a product with the rows; of the truncated interior point's
@@ -56,7 +53,7 @@ _OF_TOL = 0.9
 _KNOWN: WeakKeyDictionary[Rows, RowSpace] = WeakKeyDictionary()
 
 
-def has_fewer_columns(problem: PosedProblem) -> bool:
+def has_fewer_columns(problem: Problem) -> bool:
     """Whether the problem has fewer columns in the row space of its features."""
     rows, plain = problem.rows, problem.epsilon == 0.0
     if problem.domains is not None or not is_wide(rows):
@@ -65,14 +62,14 @@ def has_fewer_columns(problem: PosedProblem) -> bool:
     return bool(few) and (plain or problem.norm.name == "l2")
 
 
-def _costs(problem: PosedProblem) -> FloatArray:
+def _costs(problem: Problem) -> FloatArray:
     """The costs of moves; without an adversary any will do."""
     if problem.epsilon > 0.0:
         return problem.costs
     return np.append(np.ones(problem.costs.size - 1), np.inf if problem.fit_intercept else 1.0)
 
 
-def takes_row_space(problem: PosedProblem) -> bool:
+def takes_row_space(problem: Problem) -> bool:
     """Whether the problem is solved in the row space of its features."""
     N, n, entries = problem.rows.n_samples, problem.rows.n_columns, problem.rows.n_nonzeros
     pays = N * (10 * N**2 + entries) <= _SHARE * (entries + _PER_COLUMN * n + _AT_ONCE)
@@ -95,7 +92,7 @@ class RowSpace:
         """The free columns of the problem."""
         return np.isinf(self.costs)
 
-    def posed(self, problem: Same) -> Same:
+    def posed(self, problem: Problem) -> Problem:
         """The problem in the row space."""
         costs = np.ones(self.rows.n_columns)
         costs[self.pivots.size :] = np.inf
@@ -133,7 +130,7 @@ class RowSpace:
 
     def solve(
         self,
-        problem: AnyProblem,
+        problem: Problem,
         method: Callable[..., Solution | None],
         *,
         tol: float,
@@ -159,7 +156,7 @@ class RowSpace:
         )
 
 
-def row_space(problem: PosedProblem) -> RowSpace:
+def row_space(problem: Problem) -> RowSpace:
     """The row space of the problem's penalised features."""
     rows, known, costs = problem.rows, _KNOWN.get(problem.rows), _costs(problem)
     if known is not None and np.array_equal(known.costs, costs):

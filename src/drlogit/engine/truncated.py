@@ -18,7 +18,6 @@ import numpy as np
 
 from ..dual.classes import ClassCoordinates, ClassPoint
 from ..dual.coordinates import pair_coordinates
-from ..problem.classes import ClassProblem
 from ..problem.problem import Problem
 from ..problem.result import Monitor, Solution, Status
 from ..rows.arrays import FloatArray
@@ -82,7 +81,7 @@ CONES: dict[str, type[TruncatedCone]] = {"l1": BoxCone, "l2": RoundCone}
 
 
 def truncated_interior_point(
-    problem: Problem | ClassProblem,
+    problem: Problem,
     *,
     tol: float,
     monitor: Monitor,
@@ -97,7 +96,7 @@ def truncated_interior_point(
     ``tol``.
     """
     with np.errstate(all="ignore"):
-        if isinstance(problem, ClassProblem):
+        if problem.several:
             return _Run(problem, monitor).solve(tol, max_iter, patience)
         problem, of_all = distinct_samples(problem)
         found = _Run(problem, monitor).solve(tol, max_iter, patience)
@@ -114,11 +113,11 @@ def _progress(first: float, gap: float, tol: float) -> float:
 class _Run:
     """A run on a problem with ε > 0; the coefficients are ``scale · x``, one row or K rows."""
 
-    def __init__(self, problem: Problem | ClassProblem, monitor: Monitor) -> None:
+    def __init__(self, problem: Problem, monitor: Monitor) -> None:
         self.problem, self.monitor, self.rows = problem, monitor, problem.rows
         self.one = pair_coordinates(problem)
         self.C, self.coordinates = 1, cast(Any, self.one)
-        if isinstance(problem, ClassProblem):
+        if problem.several:
             self.C, self.coordinates = problem.n_classes, ClassCoordinates(problem)
         self.kept, self.free = np.flatnonzero(problem.penalised), np.flatnonzero(problem.free)
         spread = np.where(self.one.spread > 0.0, self.one.spread, 1.0)
@@ -214,7 +213,7 @@ class _Run:
         size = math.sqrt(lengths @ lengths)
         lam = 2.0 / size if size > 0.0 else 1.0
         kappa = problem.kappa
-        if isinstance(problem, ClassProblem):
+        if problem.several:
             kappa = problem.least_flip_cost
         if 0.0 < kappa < math.inf:
             odds = kappa / epsilon - 1.0

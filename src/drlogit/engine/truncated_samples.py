@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ..problem.classes import ClassProblem, Codes
 from ..problem.label_costs import FlipCosts, within_reach
+from ..problem.losses import Codes
 from ..problem.problem import Problem
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
@@ -123,11 +123,11 @@ def backward(block: Block, r: FloatArray, rows: int) -> FloatArray:
     return np.ascontiguousarray(block.adjoint(r).T)
 
 
-def opened(problem: Problem | ClassProblem, coef: FloatArray, free: IndexArray, mu: float) -> State:
+def opened(problem: Problem, coef: FloatArray, free: IndexArray, mu: float) -> State:
     """Samples at given coefficients, with about nine tenths of ε spent on labels."""
     codes: Any = None
     costs: Any = problem.kappa if problem.flips else None
-    if isinstance(problem, ClassProblem):
+    if problem.several:
         codes, costs = problem.codes, problem.label_costs
     state: State = problem.rows.run(_open, codes, costs, problem.epsilon, coef, free, mu)[0]
     return state

@@ -25,7 +25,6 @@ from ..fitting.paths import (
 )
 from ..fitting.posing import check_ball
 from ..problem.ball import Ball
-from ..problem.classes import ClassProblem
 from ..problem.problem import Problem
 from ..problem.result import Result, Status
 from ..problem.stopping import Stop
@@ -239,7 +238,7 @@ def regularization_path(
 
 def _posed(
     X: Any, y: Any, sample_weight: Any, ball: Ball, parameters: dict[str, Any]
-) -> tuple[DRLogisticRegression, TrainingData, Problem | ClassProblem]:
+) -> tuple[DRLogisticRegression, TrainingData, Problem]:
     """An estimator, the checked samples, and the problem that it would solve, with ε = 1."""
     check_ball(ball)
     learner = DRLogisticRegression(**parameters)

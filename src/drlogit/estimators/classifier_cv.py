@@ -27,7 +27,6 @@ from ..fitting.paths import (
 )
 from ..fitting.solving import announce
 from ..problem.ball import Ball
-from ..problem.classes import ClassProblem
 from ..problem.label_costs import FlipCosts
 from ..problem.norms import NormName
 from ..problem.problem import Problem
@@ -317,7 +316,7 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         return scorer
 
     def _grid(
-        self, ball: Ball | None, problem: Problem | ClassProblem, unit: FlipCosts
+        self, ball: Ball | None, problem: Problem, unit: FlipCosts
     ) -> tuple[FloatArray, list[FloatArray]]:
         """Flip costs, as multiples of the unit, and the radii for each.
 

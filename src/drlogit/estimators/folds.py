@@ -13,7 +13,6 @@ from scipy.special import log_expit, log_softmax
 from ..fitting.critical_radius import constant_model
 from ..fitting.paths import solve_radii
 from ..problem.ball import Ball
-from ..problem.classes import ClassProblem
 from ..problem.label_costs import FlipCosts
 from ..problem.problem import Problem
 from ..problem.result import Status
@@ -26,7 +25,7 @@ from .training_data import matrix_of, training_data
 
 
 def _fits(
-    problem: Problem | ClassProblem,
+    problem: Problem,
     radii: FloatArray,
     kappa: Any,
     from_largest: bool,

@@ -27,7 +27,6 @@ from ..fitting.exact_zeros import is_constant
 from ..fitting.posing import check_ball
 from ..fitting.solving import solve_problem
 from ..problem.ball import Ball, ColumnBall
-from ..problem.classes import ClassProblem
 from ..problem.features import Feature, Features
 from ..problem.label_costs import kappa_text
 from ..problem.norms import NormName
@@ -149,7 +148,7 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
     def _fit_problem(
         self,
         data: TrainingData,
-        problem: Problem | ClassProblem,
+        problem: Problem,
         stop: Stop,
         *,
         verbose: int,
@@ -223,7 +222,7 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
         result = solve_problem(data.pose(), tol=self.tol, max_iter=self.max_iter)
         result.save_proof(path)
 
-    def _warn(self, result: Result, problem: Problem | ClassProblem, *, constant: bool) -> None:
+    def _warn(self, result: Result, problem: Problem, *, constant: bool) -> None:
         title = type(self).__name__
         if not result.converged:
             warnings.warn(

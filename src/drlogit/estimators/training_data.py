@@ -18,12 +18,10 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, validate_data
 
-from ..fitting.posing import as_fitted, posed_on
+from ..fitting.posing import as_fitted
 from ..problem.ball import Ball, ColumnBall
-from ..problem.classes import ClassProblem
 from ..problem.features import Feature, Features, numbers
-from ..problem.label_costs import flip_costs
-from ..problem.problem import Problem
+from ..problem.problem import Problem, pose_problem
 from ..problem.table_statistics import deviations_in, total_weight
 from ..rows.arrays import FloatArray, IndexArray, Matrix, is_dask
 from ..rows.building import checked_rows, of_both_classes
@@ -137,16 +135,15 @@ class TrainingData:
         self.ball = ball.resolved(self.features)
         self.columns = self.ball.on(self.features)
 
-    def pose(self, epsilon: float | None = None, kappa: Any = None) -> Problem | ClassProblem:
+    def pose(self, epsilon: float | None = None, kappa: Any = None) -> Problem:
         """The problem of these samples; other ε and κ than those of the ball may be given."""
-        columns = self.columns if epsilon is None else replace(self.columns, epsilon=epsilon)
-        kappa = columns.kappa if kappa is None else kappa
-        costs = flip_costs(kappa, self.classes)
+        changes = {"epsilon": epsilon, "kappa": kappa}
+        stated = {name: value for name, value in changes.items() if value is not None}
+        columns = replace(self.columns, **stated)
         codes = None if self.n_classes == 2 else self.codes
-        names = self.names
-        return posed_on(self.rows, columns, costs, codes, self.classes, self.fit_intercept, names)
+        return pose_problem(self.rows, columns, classes=self.classes, codes=codes, names=self.names)
 
-    def fitted_ball(self, problem: Problem | ClassProblem) -> Ball:
+    def fitted_ball(self, problem: Problem) -> Ball:
         """The ball as a fitted model has it."""
         return as_fitted(self.ball, self.features, problem, self.columns)
 

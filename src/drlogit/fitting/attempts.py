@@ -8,7 +8,6 @@ from typing import Any
 
 from ..dual.certify import Certificate, certify
 from ..engine.plan import Attempt
-from ..problem.classes import ClassProblem
 from ..problem.problem import Problem
 from ..problem.result import Monitor, Result, Solution, Status
 from ..rows.arrays import FloatArray
@@ -25,7 +24,7 @@ _COUNTED = ("grams", "visits", "products", "sample_grams", "near_grams")
 class BestProven:
     """The best model and the best bound so far, which may be of different attempts."""
 
-    problem: Problem | ClassProblem
+    problem: Problem
     tol: float
     judged: bool
     model: FloatArray | None = None
@@ -76,7 +75,7 @@ class BestProven:
 
 
 def best_proven(
-    problem: Problem | ClassProblem,
+    problem: Problem,
     attempts: Iterable[Attempt],
     *,
     tol: float,

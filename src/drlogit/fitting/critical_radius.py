@@ -52,9 +52,8 @@ from ..engine.plan import is_expensive
 from ..engine.row_space import has_fewer_columns, row_space
 from ..engine.tables import critical_radius, interior_point_with_domains
 from ..engine.wide import DENSE_LIMIT
-from ..problem.classes import ClassProblem, Scored
-from ..problem.losses import flip_probability
-from ..problem.problem import Problem, Same
+from ..problem.losses import Scored, flip_probability
+from ..problem.problem import Problem
 from ..problem.result import Monitor
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
@@ -72,13 +71,13 @@ _NOTHING = 1e-9
 
 
 @one_blas_thread
-def largest_radius(problem: Problem | ClassProblem, *, exact: bool = True) -> float:
+def largest_radius(problem: Problem, *, exact: bool = True) -> float:
     """The radius from which on the model is constant; the ε of the problem is ignored.
 
     ``exact=False``, for grids of radii: an upper bound may serve where the matrices of an exact
     answer would take longer than fits by products.
     """
-    if isinstance(problem, ClassProblem):
+    if problem.several:
         return _of_classes(_smaller(problem.with_radius(1.0)))
     rows, _ = problem.rows.compact or (problem.rows, None)  # in the form of later fits
     problem = replace(problem.with_radius(1.0), rows=rows)
@@ -114,7 +113,7 @@ def largest_radius(problem: Problem | ClassProblem, *, exact: bool = True) -> fl
     return factor * _end_of_learning(budget, _SAME * level, level)
 
 
-def _smaller(problem: Same) -> Same:
+def _smaller(problem: Problem) -> Problem:
     """The problem in the row space of its features, if it has fewer columns there."""
     return row_space(problem).posed(problem) if has_fewer_columns(problem) else problem
 
@@ -149,12 +148,12 @@ def _excess(kappa: float, typical: float) -> float:
 
 
 @one_blas_thread
-def constant_model(problem: Problem | ClassProblem) -> tuple[Any, Any] | None:
+def constant_model(problem: Problem) -> tuple[Any, Any] | None:
     """Coefficients and intercept of the constant model, at the problem's own ε.
 
     None if a complete group replaces the intercept; that case needs a fit.
     """
-    if isinstance(problem, ClassProblem):
+    if problem.several:
         return problem.split(null_model(problem))
     if _group_for_intercept(problem):
         return None
@@ -190,7 +189,7 @@ def _learns(budget: Callable[[float], float], epsilon: float) -> bool:
     return budget(epsilon) > epsilon * (1.0 + _SAME)
 
 
-def _of_classes(problem: ClassProblem) -> float:
+def _of_classes(problem: Problem) -> float:
     kept = problem.penalised
     typical = problem.norm.value(problem.rows.column_scale[kept] * problem.costs[kept])
     if not (kept.any() and typical > 0.0):

@@ -26,7 +26,6 @@ from typing import Any
 import numpy as np
 
 from ..dual.certify import Certificate, primal_value
-from ..problem.classes import ClassProblem
 from ..problem.problem import Problem
 from ..rows.arrays import FloatArray
 from .null_model import (
@@ -51,7 +50,7 @@ _LARGE = 1e-3
 
 
 def with_exact_zeros(
-    problem: Problem | ClassProblem, coefficients: FloatArray, certificate: Certificate, tol: float
+    problem: Problem, coefficients: FloatArray, certificate: Certificate, tol: float
 ) -> tuple[FloatArray, Any, Certificate] | None:
     """A nearby point ``(β, b)`` with exact zeros and its certificate, or None."""
     if is_constant(problem, coefficients):
@@ -69,7 +68,7 @@ def with_exact_zeros(
     return None
 
 
-def is_constant(problem: Problem | ClassProblem, coefficients: FloatArray) -> bool:
+def is_constant(problem: Problem, coefficients: FloatArray) -> bool:
     """Whether no feature that the adversary can move has an effect."""
     used = coefficients[..., problem.penalised]
     if problem.several:
@@ -81,7 +80,7 @@ def is_constant(problem: Problem | ClassProblem, coefficients: FloatArray) -> bo
 
 
 def _under_same_bound(
-    problem: Problem | ClassProblem, coefficients: FloatArray, known: Certificate
+    problem: Problem, coefficients: FloatArray, known: Certificate
 ) -> Certificate:
     """The certificate of another point, with the known lower bound."""
     returned = problem.join(*problem.split(coefficients))
@@ -90,7 +89,7 @@ def _under_same_bound(
 
 
 def _null_models(
-    problem: Problem | ClassProblem,
+    problem: Problem,
     coefficients: FloatArray,
     certificate: Certificate,
     tol: float,
@@ -100,7 +99,7 @@ def _null_models(
     numbers = problem.as_numbers
     if not numbers.penalised.any():
         return
-    if isinstance(numbers, Problem):
+    if not numbers.several:
         if numbers is not problem and not numbers.fit_intercept:  # a group may stand for it
             yield _levelled(problem, coefficients)
         if is_arithmetic(numbers):
@@ -117,7 +116,7 @@ def _null_models(
         yield null_model(numbers)
 
 
-def _levelled(problem: Problem | ClassProblem, coefficients: FloatArray) -> FloatArray:
+def _levelled(problem: Problem, coefficients: FloatArray) -> FloatArray:
     """The solution with coefficients of movable features set to zero."""
     level = np.where(problem.free, coefficients, 0.0)
     if problem.domains is not None:
@@ -128,7 +127,7 @@ def _levelled(problem: Problem | ClassProblem, coefficients: FloatArray) -> Floa
 
 
 def _sparser(
-    problem: Problem | ClassProblem, coefficients: FloatArray, certificate: Certificate
+    problem: Problem, coefficients: FloatArray, certificate: Certificate
 ) -> Iterator[FloatArray]:
     """Copies of the coefficients with the negligible ones set to zero."""
     kept = problem.penalised

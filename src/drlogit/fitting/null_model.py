@@ -22,7 +22,6 @@ import math
 import numpy as np
 
 from ..engine.interior_point import null_model as best_of_free
-from ..problem.classes import ClassProblem
 from ..problem.problem import Problem
 from ..rows.arrays import FloatArray
 
@@ -33,9 +32,9 @@ _EQUAL = 1e-12
 _LEANING = 1e-18
 
 
-def null_model(problem: Problem | ClassProblem) -> FloatArray:
+def null_model(problem: Problem) -> FloatArray:
     """Coefficients of the null model of any problem."""
-    if isinstance(problem, ClassProblem):
+    if problem.several:
         null = np.zeros((problem.n_classes, problem.costs.size))
         if problem.free.any():
             kept = problem.free.copy()

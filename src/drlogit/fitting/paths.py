@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..problem.classes import ClassProblem
 from ..problem.parameters import check_epsilon, check_kappa
 from ..problem.problem import Problem
 from ..problem.result import Result, Status
@@ -25,7 +24,7 @@ from .solving import solve_problem
 
 
 def solve_radii(
-    problem: Problem | ClassProblem,
+    problem: Problem,
     epsilons: FloatArray,
     kappa: Any = None,
     *,

@@ -7,16 +7,13 @@ from typing import Any
 import numpy as np
 
 from ..problem.ball import BY_ROW, Ball, ColumnBall
-from ..problem.classes import ClassProblem, pose_classes
 from ..problem.features import Features, numbers
-from ..problem.label_costs import flip_costs, is_stated_singly
+from ..problem.label_costs import is_stated_singly
 from ..problem.problem import Problem, pose_problem
 from ..problem.table_statistics import class_shares, deviations_in, names_of, total_weight
 from ..rows.arrays import is_dask
 from ..rows.building import build_rows, checked_rows, labels_of
-from ..rows.checks import check_features, check_label_column, check_weights
-from ..rows.interface import Rows
-from .classes import several_classes
+from ..rows.checks import check_features, check_label_column, check_weights, find_classes
 
 
 def pose(
@@ -27,12 +24,15 @@ def pose(
     fit_intercept: bool = True,
     sample_weight: Any = None,
     n_jobs: int | None = None,
-) -> tuple[Problem | ClassProblem, Ball]:
+) -> tuple[Problem, Ball]:
     """The problem of arrays, and the ball in plain numbers; ``ValueError`` says what is wrong."""
     check_ball(ball)
+    if not isinstance(fit_intercept, bool | np.bool_):
+        raise ValueError(f"fit_intercept must be True or False, got {fit_intercept!r}")
+    fit_intercept = bool(fit_intercept)
     classes, codes = several_classes(y), None
     if classes is None:
-        rows = build_rows(X, y, sample_weight, intercept=bool(fit_intercept), n_jobs=n_jobs)
+        rows = build_rows(X, y, sample_weight, intercept=fit_intercept, n_jobs=n_jobs)
     elif is_dask(X):
         raise ValueError(
             "several classes with Dask need an estimator: DRLogisticRegression().fit(X, y)"
@@ -41,51 +41,32 @@ def pose(
         X = check_features(X)
         codes = np.searchsorted(classes, check_label_column(y, X.shape[0]))
         weights = None if sample_weight is None else check_weights(sample_weight, codes.size)
-        rows = checked_rows(
-            X, np.ones(codes.size), weights, intercept=bool(fit_intercept), n_jobs=n_jobs
-        )
+        ones = np.ones(codes.size)
+        rows = checked_rows(X, ones, weights, intercept=fit_intercept, n_jobs=n_jobs)
     shares = None if is_dask(y) else class_shares(y, sample_weight)
     total = total_weight(sample_weight, rows.n_samples)
     names = names_of(X, rows.n_columns - int(rows.intercept))
     features = numbers(names, deviations_in(rows), total, shares)
     resolved = ball.resolved(features)
     columns = resolved.on(features)
-    kappa = columns.kappa
-    if codes is None and not is_stated_singly(kappa):
-        kappa = flip_costs(kappa, labels_of(y))
-    problem = posed_on(rows, columns, kappa, codes, classes, fit_intercept, names)
+    if classes is None and not is_stated_singly(columns.kappa):
+        classes = labels_of(y)
+    problem = pose_problem(rows, columns, classes=classes, codes=codes, names=names)
     return problem, as_fitted(resolved, features, problem, columns)
 
 
-def posed_on(
-    rows: Rows,
-    columns: ColumnBall,
-    kappa: Any,
-    codes: Any,
-    classes: Any,
-    fit_intercept: bool,
-    names: Any,
-) -> Problem | ClassProblem:
-    """The problem of rows; ``codes`` are the labels of several classes, None with two."""
-    bounded = np.isfinite([columns.lower, columns.upper]).any()
-    stated = {
-        "epsilon": columns.epsilon,
-        "kappa": kappa,
-        "norm": columns.norm,
-        "fit_intercept": fit_intercept,
-        "feature_costs": columns.costs,
-        "categories": columns.groups or None,
-        "bounds": (columns.lower, columns.upper) if bounded else None,
-        "names": None if isinstance(names, range) else names,
-    }
-    if codes is None:
-        return pose_problem(lambda *, intercept: rows, **stated)
-    return pose_classes(lambda *, intercept: rows, codes, classes, **stated)
+def several_classes(y: Any) -> np.ndarray[Any, Any] | None:
+    """The labels, if there are more than two kinds, in memory; None otherwise."""
+    if is_dask(y) or np.ndim(y) != 1:
+        return None
+    try:
+        classes = find_classes(np.asarray(y))
+    except ValueError:
+        return None  # refused where two classes are wanted
+    return classes if classes.size > 2 else None
 
 
-def as_fitted(
-    ball: Ball, features: Features, problem: Problem | ClassProblem, columns: ColumnBall
-) -> Ball:
+def as_fitted(ball: Ball, features: Features, problem: Problem, columns: ColumnBall) -> Ball:
     """A resolved ball as a result has it.
 
     Groups say whether "none of these columns" is a category, and costs by row are not kept.

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 
 from ..engine.plan import plan
 from ..problem.ball import Ball
-from ..problem.classes import ClassProblem
 from ..problem.problem import Problem
 from ..problem.result import Callback, Monitor, Result, Status
 from ..problem.stopping import Stop
@@ -58,7 +57,7 @@ def solve(
         Dask, ``flip_share`` is a Dask array.
     y : array of shape (n_samples,)
         Labels.  Of two classes, the one that sorts last is the positive class.  More classes are
-        one softmax (:mod:`drlogit.problem.classes`), and ``coef`` has a row for each.
+        one softmax (:mod:`drlogit.problem.problem`), and ``coef`` has a row for each.
     ball : Ball
         What may be wrong with the samples; its ``kappa`` may have one cost for each row.
     fit_intercept : bool
@@ -116,7 +115,7 @@ def solve(
 
 
 def solve_problem(
-    problem: Problem | ClassProblem,
+    problem: Problem,
     *,
     solver: SolverName = "auto",
     tol: float = 1e-6,
@@ -141,7 +140,7 @@ def solve_problem(
         raise ValueError(f"solver must be {names}, got {solver!r}")
     started = time.perf_counter() if started is None else started
     stop, ball = stop or Stop(), problem.ball
-    if isinstance(problem, Problem) and problem.epsilon == 0.0 and problem.domains is not None:
+    if problem.epsilon == 0.0 and problem.domains is not None:
         # Without an adversary, domains have no effect.
         problem = replace(problem, cost=replace(problem.cost, domains=None))
     announce(problem, callback, verbose)
@@ -195,9 +194,7 @@ def _check_limits(tol: Any, max_iter: Any) -> None:
         raise ParameterError("max_iter", f"must be a positive integer or None, got {max_iter!r}")
 
 
-def announce(
-    problem: Problem | ClassProblem, watcher: Any, verbose: int = 0, fits: int = 1
-) -> None:
+def announce(problem: Problem, watcher: Any, verbose: int = 0, fits: int = 1) -> None:
     """Say the size of a long fit, by ``watcher.say`` if there is one, or on standard output."""
     say = print if verbose else getattr(watcher, "say", None)
     rows, K = problem.rows, problem.n_classes

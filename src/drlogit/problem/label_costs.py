@@ -65,6 +65,11 @@ class FlipCosts:
             return self.unit
         return _scaled(self.multiples, self.unit)
 
+    @property
+    def possible(self) -> bool:
+        """Whether any label can flip."""
+        return bool(np.isfinite(self.kappa).any())
+
     def times(self, factor: float) -> FlipCosts:
         """All costs times a factor."""
         return FlipCosts(self.unit * factor, self.multiples)
@@ -91,14 +96,16 @@ def is_stated_singly(kappa: Any) -> bool:
     return isinstance(kappa, float) or (np.ndim(kappa) == 0 and not isinstance(kappa, Mapping))
 
 
-def flip_costs(kappa: Any, classes: NDArray[Any]) -> Any:
+def flip_costs(kappa: Any, classes: NDArray[Any] | None) -> Any:
     """Check a user's ``kappa``: a number, a dict by label, or an array with one cost per sample.
 
     The labels of the dict are in the order of the classes.
     """
     if is_stated_singly(kappa):
-        return check_kappa(kappa, least=0.0) if classes.size > 2 else check_kappa(kappa)
+        several = classes is not None and classes.size > 2
+        return check_kappa(kappa, least=0.0 if several else None)
     if isinstance(kappa, Mapping):
+        assert classes is not None
         return costs_by_label(kappa, classes)
     if not is_dask(kappa) and np.ndim(kappa) != 1:
         raise ValueError(
@@ -138,10 +145,19 @@ def kappa_text(kappa: StatedKappa) -> str:
     return kappa if isinstance(kappa, str) else f"{kappa:g}"
 
 
-def with_flip_costs(rows: Rows, kappa: Any) -> tuple[Rows, FlipCosts]:
-    """Attach the costs of :func:`flip_costs` to the rows of two classes."""
+def with_flip_costs(
+    rows: Rows, kappa: Any, classes: NDArray[Any] | None, *, signed: bool
+) -> tuple[Rows, FlipCosts]:
+    """Check κ; attach costs that differ between samples to the rows.
+
+    If the rows are ``signed``, with two labels, they have costs by label, too.
+    """
+    kappa = flip_costs(kappa, classes)
     if is_stated_singly(kappa):
-        return rows, FlipCosts(check_kappa(kappa))
+        return rows, FlipCosts(kappa)
+    if isinstance(kappa, Mapping) and not signed:
+        assert classes is not None
+        return rows, FlipCosts.from_stated(dict(kappa), classes)
     by_label = np.array([*kappa.values()]) if isinstance(kappa, Mapping) else None
     if by_label is not None:
         costs: State = rows.run(_by_class, None, *by_label)[0]

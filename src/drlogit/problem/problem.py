@@ -1,22 +1,30 @@
-"""Problem (P): Wasserstein distributionally robust logistic regression, validated.
+"""Problem (P): Wasserstein distributionally robust logistic regression, K ≥ 2 labels, validated.
 
-    minimise over β, b, λ    ελ + Σ w_i [ h(u_i) + (u_i - κλ)_+ ]
-    subject to               ‖β / c‖_* ≤ λ,        u_i = y_i (x_i·β + b)
+    minimise over B, b, λ    ελ + Σ w_i [ lse(s_i) + max_k ( -s_ik - κ(y_i, k) λ ) ]
+    subject to               ‖(B_j - B_k) / c‖_* ≤ λ  for every two labels,   s_i = B x_i + b
 
-with ``h(u) = log(1 + e^{-u})``, weights that sum to one, feature costs ``c`` (infinite cost:
-the coefficient is free, as the intercept always is) and the dual ``‖·‖_*`` of the transport
-norm.  Its value is the worst expected log-loss over all distributions within Wasserstein
-distance ε of the samples, where moving features costs ``‖c (x - x')‖`` and flipping a label
-costs κ; ``ε/κ`` is therefore the largest share of labels the adversary may flip.  If κ differs
-between samples (:mod:`.label_costs`), the rows hold multiples of it.
+with weights that sum to one, feature costs ``c`` (infinite cost: the coefficient is free, as the
+intercept always is) and the dual ``‖·‖_*`` of the transport norm.  Its value is the worst expected
+log-loss over all distributions within Wasserstein distance ε of the samples, where moving features
+costs ``‖c (x - x')‖`` and turning the label y into k costs ``κ(y, k) ≥ 0``.  If κ differs between
+samples (:mod:`.label_costs`), the rows hold multiples of it.
+
+Only differences between labels matter.  With two labels the problem depends on ``β = B_2 - B_1``
+through the margins ``u_i = y_i (x_i·β + b)``, with labels y = ±1 that the rows have as signs:
+
+    minimise over β, b, λ    ελ + Σ w_i [ h(u_i) + (u_i - κλ)_+ ]    subject to   ‖β / c‖_* ≤ λ
+
+with ``h(u) = log(1 + e^{-u})``; ``ε/κ`` is the largest share of labels the adversary may flip.
+With several labels the signs are all +1, and the labels are beside the rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from typing import Any, TypeVar
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,30 +32,39 @@ from scipy.linalg import solve_triangular
 
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
-from ..rows.building import build_rows, labels_of
 from ..rows.centring import centred, exact_dot
 from ..rows.interface import Rows, State
 from ..rows.local import LocalRows
 from ..rows.reductions import Max
+from .ball import ColumnBall
 from .domains import Declared, Domains, check_domains, domains_of
-from .label_costs import FlipCosts, flip_costs, is_stated_singly, with_flip_costs
-from .losses import flip_loss
+from .label_costs import FlipCosts, with_flip_costs
+from .losses import Codes, flip_loss, label_loss
 from .norms import Norm, get_norm
 from .parameters import check_cost_matrix, check_costs, check_epsilon, check_kappa
 from .robust_loss import RobustLoss
 from .transport import ResultBall, TransportCost
 
-Same = TypeVar("Same", bound="PosedProblem")
-
 
 @dataclass(frozen=True, eq=False)
-class PosedProblem:
-    """The part that two and several classes share: samples, radius, ground cost.
+class Problem:
+    """One instance of (P): samples, radius and ground cost.
+
+    Coefficients are one vector, or one row for each of several labels: the features, then the
+    intercept if there is one.  :meth:`split` and :meth:`join` convert between them and ``(β, b)``
+    of the original features.
 
     If the rows are shifted (:mod:`drlogit.rows.centring`), the intercept belongs to the shifted
     features.  Without an intercept, the coefficients of a group that has a 1 in every row
     (``constant_sum``) absorb the shift.  With a cost ``matrix`` LLᵀ the rows hold the features
-    ``Lᵀx``, for which the matrix is the identity; ``split`` and ``join`` convert coefficients.
+    ``Lᵀx``, for which the matrix is the identity.
+
+    The norm does not bound the columns that have a domain (:mod:`drlogit.problem.domains`); their
+    part of the loss is in :mod:`drlogit.problem.domain_loss`.  With several labels, categories and
+    bounds are treated as numbers (:attr:`as_numbers`), and ``as_given`` is false.  That adversary
+    is stronger, so the worst case is an upper bound.
+
+    ``codes`` is a state of the rows that holds several labels as positions; None with two.
     """
 
     rows: Rows
@@ -56,6 +73,14 @@ class PosedProblem:
     fit_intercept: bool
     constant_sum: IndexArray | None = None
     matrix: FloatArray | None = None
+    n_classes: int = 2
+    codes: Any = None
+    as_given: bool = True
+
+    @property
+    def several(self) -> bool:
+        """Whether labels are beside the rows, and coefficients have a row for each."""
+        return self.codes is not None
 
     @property
     def norm(self) -> Norm:
@@ -97,6 +122,29 @@ class PosedProblem:
         """The largest finite cost of a flip as the rows have them; 0 if there is none."""
         return float(self.rows.run(_dearest_flip, None, self.kappa)[1][0])
 
+    @property
+    def label_costs(self) -> FlipCosts:
+        """What flips cost; at ε = 0 no label can change."""
+        return FlipCosts(math.inf) if self.epsilon == 0.0 else self.cost.labels
+
+    @cached_property
+    def flip_costs(self) -> FloatArray:
+        """The finite costs of flips; if samples differ, their unit and their largest cost."""
+        labels = self.cost.labels
+        by_sample = isinstance(labels.multiples, str)
+        found = np.ravel([self.kappa, self.dearest_flip] if by_sample else labels.kappa)
+        return np.asarray(found[np.isfinite(found)])
+
+    @property
+    def least_flip_cost(self) -> float:
+        """The least positive cost of a flip, infinite if there is none."""
+        return float(self.flip_costs[self.flip_costs > 0.0].min(initial=np.inf))
+
+    @property
+    def flips(self) -> bool:
+        """Whether any label can flip; at ε = 0 none can."""
+        return self.epsilon > 0.0 and self.cost.flips
+
     @cached_property
     def free(self) -> BoolArray:
         """Which coefficients the norm does not bound (at ε = 0 all of them)."""
@@ -107,7 +155,7 @@ class PosedProblem:
         """Which coefficients the norm bounds."""
         return ~self.free
 
-    def with_radius(self: Same, epsilon: float, kappa: float | FlipCosts | None = None) -> Same:
+    def with_radius(self, epsilon: float, kappa: float | FlipCosts | None = None) -> Problem:
         """The same samples under another ε (and κ); nothing is copied.
 
         A number is another unit of the flip costs.
@@ -118,7 +166,7 @@ class PosedProblem:
         cost = replace(self.cost, labels=labels)
         return replace(self, epsilon=check_epsilon(epsilon), cost=cost)
 
-    def with_columns(self: Same, features: IndexArray) -> Same:
+    def with_columns(self, features: IndexArray) -> Problem:
         """The problem restricted to some features; it must have no domains.
 
         The coefficients belong to the features of the rows, shifted as they are.
@@ -152,38 +200,6 @@ class PosedProblem:
                 moved[j] = exact_dot(factors, np.append(coefficients, coefficients[j]))
         return moved
 
-    def robust_loss(self, coefficients: FloatArray, floor: float = 0.0) -> RobustLoss:
-        """The objective of a model as a function of λ ≥ ``floor``."""
-        raise NotImplementedError
-
-    def objective(self, coefficients: FloatArray, lam: float | None = None) -> float:
-        """The worst-case loss of a model at ``lam``, by default at the best λ."""
-        return self.robust_loss(coefficients).value(self.epsilon, lam)
-
-    def best_lambda(self, coefficients: FloatArray) -> float:
-        """The λ that minimises the objective for given coefficients."""
-        return self.robust_loss(coefficients).best(self.epsilon)[0]
-
-
-@dataclass(frozen=True, eq=False)
-class Problem(PosedProblem):
-    """One instance of (P).  Build it from data with :func:`build_problem`.
-
-    Coefficients are one vector: the features, then the intercept if there is one.  :meth:`split`
-    and :meth:`join` convert between this vector and ``(β, b)`` of the original features.
-
-    The norm does not bound the columns that have a domain (:mod:`drlogit.problem.domains`); their
-    part of the loss is in :mod:`drlogit.problem.domain_loss`.
-    """
-
-    n_classes = 2
-    several = False
-
-    @property
-    def flips(self) -> bool:
-        """Whether any label can flip; at ε = 0 none can."""
-        return self.epsilon > 0.0 and self.cost.flips
-
     @property
     def as_numbers(self) -> Problem:
         """The problem without domains: its adversary has all the moves at no higher cost."""
@@ -196,24 +212,42 @@ class Problem(PosedProblem):
         costs[domains.columns] = share * domains.column_costs
         return replace(self, cost=replace(self.cost, costs=costs, domains=None))
 
-    def split(self, coefficients: FloatArray) -> tuple[FloatArray, float]:
-        """``(β, b)`` of a coefficient vector."""
-        given = self.moved(coefficients, -1.0)
-        return (given[:-1], float(given[-1])) if self.fit_intercept else (given, 0.0)
+    def split(self, coefficients: FloatArray) -> tuple[FloatArray, Any]:
+        """``(β, b)`` of the original features; of several labels a row each, which sum to zero."""
+        model = coefficients - coefficients.mean(axis=0) if self.several else coefficients
+        given = np.array([self.moved(row, -1.0) for row in np.atleast_2d(model)])
+        given = given.reshape(coefficients.shape)
+        if not self.fit_intercept:
+            return given, np.zeros(self.n_classes) if self.several else 0.0
+        own = given[..., -1]
+        return given[..., :-1].copy(), own.copy() if self.several else float(own)
 
-    def join(self, coef: ArrayLike, intercept: float) -> FloatArray:
-        """The coefficient vector of ``(β, b)``."""
-        beta = np.asarray(coef, dtype=np.float64).ravel()
-        vector = np.concatenate([beta, [intercept]]) if self.fit_intercept else beta
-        if vector.size != self.costs.size:
+    def join(self, coef: ArrayLike, intercept: Any) -> FloatArray:
+        """The coefficients of ``(β, b)``."""
+        model = np.atleast_2d(np.asarray(coef, dtype=np.float64))
+        if self.fit_intercept:
+            model = np.column_stack([model, np.ravel(intercept)])
+        if model.shape[1] != self.costs.size:
             raise ValueError(
-                f"expected {self.costs.size - self.fit_intercept} coefficients, got {beta.size}"
+                f"expected {self.costs.size - self.fit_intercept} coefficients, got {np.size(coef)}"
             )
-        return self.moved(vector, 1.0)
+        rows = [self.moved(row, 1.0) for row in model]
+        return np.array(rows) if self.several else rows[0]
 
     def dual_norm(self, coefficients: FloatArray) -> float:
-        """``‖β / c‖_*`` over the penalised coefficients: the least feasible λ (0 at ε = 0)."""
-        return self.cost.dual_norm(coefficients) if self.epsilon > 0.0 else 0.0
+        """The least feasible λ (0 at ε = 0): ``‖β / c‖_*`` over the penalised coefficients.
+
+        With several labels it is that of the two labels that differ most.
+        """
+        if self.epsilon == 0.0:
+            return 0.0
+        if not self.several:
+            return self.cost.dual_norm(coefficients)
+        kept, K = self.penalised, self.n_classes
+        scaled = coefficients[:, kept] / self.costs[kept]
+        if self.norm.name == "l1":
+            return float(np.ptp(scaled, axis=0).max(initial=0.0))
+        return max(self.norm.dual(scaled[j] - scaled[k]) for k in range(1, K) for j in range(k))
 
     def allows(self, coefficients: FloatArray, lam: float) -> bool:
         """Whether ``‖β / c‖_* ≤ λ``, up to rounding."""
@@ -228,17 +262,29 @@ class Problem(PosedProblem):
         """The margins ``Z v``, one vector per block."""
         return self.rows.run(_margins, None, coefficients)[0]
 
+    def scores(self, coefficients: FloatArray) -> State:
+        """Scores and positions of several labels, per block."""
+        return self.rows.run(_scores, self.codes, coefficients)[0]
+
     def robust_loss(self, coefficients: FloatArray, floor: float = 0.0) -> RobustLoss:
-        """The objective of a model as a function of λ; with domains, λ ≥ ``floor``."""
+        """The objective of a model as a function of λ ≥ ``floor``."""
+        least = self.dual_norm(coefficients)
+        if self.several:
+            scored = self.scores(coefficients)
+            return label_loss(self.rows, self.label_costs, scored, max(least, floor))
         if self.domains is not None:
             from .domain_loss import domain_loss  # compiled: imported only when needed
 
             return domain_loss(self.rows, self.cost, coefficients, floor)
-        return self.flip_loss(coefficients, self.margins(coefficients))
+        return flip_loss(self.rows, self.cost, self.margins(coefficients), least)
 
-    def flip_loss(self, coefficients: FloatArray, margins: State) -> RobustLoss:
-        """The same from known margins, for features without domains."""
-        return flip_loss(self.rows, self.cost, margins, self.dual_norm(coefficients))
+    def objective(self, coefficients: FloatArray, lam: float | None = None) -> float:
+        """The worst-case loss of a model at ``lam``, by default at the best λ."""
+        return self.robust_loss(coefficients).value(self.epsilon, lam)
+
+    def best_lambda(self, coefficients: FloatArray) -> float:
+        """The λ that minimises the objective for given coefficients."""
+        return self.robust_loss(coefficients).best(self.epsilon)[0]
 
 
 def _dearest_flip(block: Block, _: None, unit: float) -> tuple[None, tuple[Max]]:
@@ -250,67 +296,48 @@ def _margins(block: Block, _: None, coefficients: FloatArray) -> tuple[FloatArra
     return block.margins(coefficients), ()
 
 
-def build_problem(
-    X: Any,
-    y: ArrayLike,
-    *,
-    kappa: Any,
-    sample_weight: ArrayLike | None = None,
-    n_jobs: int | None = None,
-    **model: Any,
-) -> Problem:
-    """Check the input and build the :class:`Problem`; ``ValueError`` says what is wrong.
+def _scores(
+    block: Block, codes: Codes, coefficients: FloatArray
+) -> tuple[tuple[FloatArray, Codes], tuple[()]]:
+    return (block.scores(coefficients), codes), ()
 
-    ``y`` holds two distinct labels; the one that sorts last is the positive class.  The other
-    parameters are those of :func:`drlogit.solve`.
-    """
-    if not is_stated_singly(kappa):
-        kappa = flip_costs(kappa, labels_of(y))
-    rows = partial(build_rows, X, y, sample_weight, n_jobs=n_jobs)
-    return pose_problem(rows, kappa=kappa, names=column_names(X), **model)
+
+def _as_codes(_: Block, codes: FloatArray) -> tuple[Codes, tuple[()]]:
+    return codes.astype(np.int32), ()
 
 
 def pose_problem(
-    make_rows: Callable[..., Rows],
+    rows: Rows,
+    ball: ColumnBall,
     *,
-    epsilon: float,
-    kappa: Any,
-    norm: str | Norm = "l1",
-    fit_intercept: bool = True,
-    feature_costs: ArrayLike | None = None,
-    categories: Any = None,
-    bounds: Any = None,
+    classes: np.ndarray[Any, Any] | None = None,
+    codes: Any = None,
     names: Sequence[Any] | None = None,
-    for_numbers: bool = False,
 ) -> Problem:
-    """Check the parameters, call ``make_rows(intercept=…)`` and pose the problem on its rows.
+    """Check the ball and pose the problem on the rows; ``ValueError`` says what is wrong.
 
-    ``kappa`` is a number or the result of :func:`~.label_costs.flip_costs`.  With ``for_numbers``
-    the caller treats categories as numbers and penalises their coefficients, so that no group can
-    replace an intercept.
+    ``codes`` are several labels as positions among the ``classes``; the labels in the rows are all
+    +1 then.  With two labels ``classes`` may be None if κ is one number.
     """
-    epsilon = check_epsilon(epsilon)
-    if is_stated_singly(kappa):
-        check_kappa(kappa)
-    transport = get_norm(norm)
-    if not isinstance(fit_intercept, bool | np.bool_):
-        raise ValueError(f"fit_intercept must be True or False, got {fit_intercept!r}")
-    rows, labels = with_flip_costs(make_rows(intercept=bool(fit_intercept)), kappa)
-    n_features = rows.n_columns - int(fit_intercept)
+    names = None if isinstance(names, range) else names
+    transport, several = get_norm(ball.norm), codes is not None
+    epsilon = check_epsilon(ball.epsilon)
+    rows, labels = with_flip_costs(rows, ball.kappa, classes, signed=not several)
+    n_features = rows.n_columns - int(rows.intercept)
+    bounded = np.isfinite([ball.lower, ball.upper]).any()
     matrix = check_cost_matrix(
-        feature_costs, n_features, transport.name, bool(categories) or bounds is not None
+        ball.costs, n_features, transport.name, bool(ball.groups) or bool(bounded)
     )
-    costs = check_costs(feature_costs if matrix is None else None, n_features)
-    rows, cost = ground_cost(
-        rows,
-        transport,
-        costs,
-        labels,
-        check_domains(categories, bounds, costs.size, names),
-        names,
-        for_numbers=for_numbers,
-    )
+    costs = check_costs(ball.costs if matrix is None else None, n_features)
+    bounds = (ball.lower, ball.upper) if bounded else None
+    declared = check_domains(ball.groups or None, bounds, costs.size, names)
+    rows, cost = ground_cost(rows, transport, costs, labels, declared, names, for_numbers=several)
     if matrix is not None:
+        if classes is not None and several:
+            raise ValueError(
+                f"a matrix of feature_costs needs two classes, got {classes.size}: pass one cost "
+                "for each feature instead"
+            )
         if not isinstance(rows, LocalRows):
             raise ValueError(
                 "a matrix of feature_costs needs X in memory; for Dask collections pass one cost "
@@ -318,7 +345,16 @@ def pose_problem(
             )
         rows = rows.turned(np.asarray(np.linalg.cholesky(matrix), np.float64))
     constant = None if cost.domains is None else cost.domains.constant_sum
-    return Problem(rows, epsilon, cost, bool(fit_intercept), constant, matrix)
+    problem = Problem(rows, epsilon, cost, rows.intercept, constant, matrix)
+    if classes is None or not several:
+        return problem
+    return replace(
+        problem.as_numbers,
+        constant_sum=None,
+        n_classes=int(classes.size),
+        codes=rows.run(_as_codes, rows.scatter(codes))[0],
+        as_given=cost.domains is None,
+    )
 
 
 def ground_cost(

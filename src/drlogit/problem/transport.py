@@ -54,7 +54,7 @@ class TransportCost:
     @property
     def flips(self) -> bool:
         """Whether labels can flip at all."""
-        return math.isfinite(self.kappa)
+        return self.labels.possible
 
     def kink(self, lam: float) -> float:
         """The margin ``κλ`` above which a flip pays; infinite if no label can flip."""

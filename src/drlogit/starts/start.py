@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ..dual.certify import pieces_of_dual_point
-from ..problem.classes import ClassProblem
 from ..problem.problem import Problem
 from ..problem.result import Result
 from ..rows.arrays import FloatArray
@@ -41,7 +40,7 @@ def sampling_error(n_columns: int, n_samples: float, other: float = np.inf) -> f
     return 0.5 * n_columns * abs(1.0 / n_samples - 1.0 / other)
 
 
-def start_from(problem: Problem | ClassProblem, result: Result) -> Start | None:
+def start_from(problem: Problem, result: Result) -> Start | None:
     """An earlier result, for these or other samples, radii, costs or norms, as a start.
 
     None if its coefficients are not finite, or not those of as many classes.
@@ -80,7 +79,7 @@ def with_lambda(problem: Problem, start: Start) -> Start:
     return replace(start, lam=problem.best_lambda(start.model))
 
 
-def dual_point_of(problem: Problem | ClassProblem, start: Result) -> Any:
+def dual_point_of(problem: Problem, start: Result) -> Any:
     """The dual point of a result for this radius, flip cost and samples, as a state of the rows.
 
     None if it has none, and with several classes.
@@ -89,7 +88,7 @@ def dual_point_of(problem: Problem | ClassProblem, start: Result) -> Any:
     wanted = problem.epsilon, problem.kappa
     if ball is not None and (ball.epsilon, ball.labels.unit) != wanted:
         return None
-    if isinstance(problem, ClassProblem):
+    if problem.several:
         return None
     if problem.domains is not None:
         return pieces_of_dual_point(problem, dual)
