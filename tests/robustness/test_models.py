@@ -33,7 +33,6 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
-    KBinsDiscretizer,
     MaxAbsScaler,
     MinMaxScaler,
     OneHotEncoder,
@@ -522,13 +521,6 @@ def test_rare_levels_and_intervals_are_categories():
         found = worst_case(model, rows, Y[rows.index], ball=Ball(0.1))
         assert found.value == pytest.approx(expected, abs=1e-9)
         check_points(model, rows, found)
-    bins = make_pipeline(KBinsDiscretizer(3, strategy="uniform"), LogisticRegression())
-    bins.fit(FRAME[NUMBERS], Y)
-    found = worst_case(bins, FRAME[NUMBERS], Y, ball=Ball(0.1))
-    there = found.distribution()
-    score = bins.decision_function(there.points(FRAME[NUMBERS]))
-    losses = np.logaddexp(0.0, np.where(there.label == "yes", -score, score))
-    assert there.mass @ losses == pytest.approx(found.value, abs=1e-9)
 
 
 def one_hot(frame):

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..rows.arrays import FloatArray, is_dask
+from ..rows.arrays import FloatArray, IndexArray, is_dask
 from ..rows.blocks import Block
 from ..rows.checks import as_numbers
 from ..rows.interface import Rows, State
@@ -126,6 +126,16 @@ def costs_by_label(kappa: Mapping[Any, Any], classes: NDArray[Any]) -> dict[Any,
             f"{list(kappa)!r:.80}"
         )
     return {label: check_kappa(kappa[label], least=0.0) for label in labels}
+
+
+def codes_among(labels: NDArray[Any], known: Any) -> IndexArray:
+    """Labels as positions among the classes of a model; ``ValueError`` for other labels."""
+    matches = np.column_stack([np.asarray(labels == label, dtype=bool) for label in known])
+    unknown = labels[~matches.any(axis=1)].tolist()
+    if unknown:
+        names = " or ".join(repr(label) for label in np.asarray(known).tolist()[:8])
+        raise ValueError(f"y must hold labels of the model, {names}, got {unknown[0]!r}")
+    return np.asarray(matches.argmax(axis=1))
 
 
 def _scaled(costs: FloatArray, factor: float) -> FloatArray:

@@ -14,6 +14,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from html import escape
+from textwrap import indent
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from ..robustness.adversary import Adversary
 from ..robustness.metrics import Metric
 from ..robustness.models import measured
 from ..robustness.promise import Promise, guarantee
-from ..robustness.words import rounded
+from ..robustness.words import rounded, wrapped
 from ..robustness.worst_case import groups_of
 from ..rows.arrays import FloatArray
 from .breaking import best_constant, breaking_columns, fragile_rows
@@ -66,8 +67,8 @@ class ModelAudit:
     epsilon: float
     values: tuple[float, ...]
     exact: bool
-    columns: Any
-    rows: Any
+    columns: Any = field(repr=False)
+    rows: Any = field(repr=False)
     promise: Promise | None
     groups: Mapping[str, FloatArray] = field(repr=False)
     adversary: Adversary = field(repr=False)
@@ -249,24 +250,24 @@ class Audit:
         in_ball = self.to_frame("groups")
         if len(in_ball):
             in_ball = in_ball[in_ball["epsilon"] == self.ball.epsilon]
+        promises = {k: each.promise for k, each in self.models.items() if each.promise}
         parts = {
             "Do this next": [f"{k}. {step}" for k, step in enumerate(self.next_steps(), 1)],
-            "For new rows": [
-                f"{name}: {line}"
-                for name, each in self.models.items()
-                if each.promise is not None
-                for line in str(each.promise).splitlines()[:1]
-            ],
+            "For new rows": [f"{k}: {next(made.sentences())}" for k, made in promises.items()],
             "The ball": self.ball.allowed(),
-            "Worst values": _lines(self.to_frame()),
-            "Breaking points": _lines(self.to_frame("columns")),
-            "By group, within the ball": _lines(in_ball) if len(in_ball) else [],
+            "Worst values": self.to_frame(),
+            "Breaking points": self.to_frame("columns"),
+            "By group, within the ball": in_ball if len(in_ball) else [],
             "What this does not say": self.caveats(),
         }
-        lines = [self.subtitle(), "", *self.verdict()]
+        text = [wrapped([self.subtitle(), "", *self.verdict()])]
         for title, content in parts.items():
-            lines += ["", f"{title}:", *(f"  {line}" for line in content)] if content else []
-        return "\n".join(lines)
+            if isinstance(content, list):
+                inner = wrapped(f"  {line}" for line in content)
+            else:
+                inner = indent(content.to_string(index=False), "  ")
+            text += [f"\n{title}:\n{inner}"] if inner else []
+        return "\n".join(text)
 
     def to_paragraph(self, model: str | None = None) -> str:
         """The model, its ball, its certificate and its promise, for a methods section."""
@@ -425,10 +426,6 @@ def _defined(
     weights = {name: np.where(rows, adversary.weights, 0.0) for name, rows in groups.items()}
     shares = {name: each / each.sum() for name, each in weights.items() if each.any()}
     return {k: w for k, w in shares.items() if not math.isnan(adversary.nominal(metric, w))}
-
-
-def _lines(frame: Any) -> list[str]:
-    return str(frame.to_string(index=False)).splitlines()
 
 
 def _balls_of_fits(models: Mapping[str, Any]) -> dict[str, Ball | None]:

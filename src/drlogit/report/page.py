@@ -52,7 +52,7 @@ def _promises(report: Any) -> str:
     words = ""
     for name, each in report.models.items():
         if each.promise is not None:
-            first, *rest = str(each.promise).splitlines()
+            first, *rest = each.promise.sentences()
             details = f"<details><summary>What this rests on</summary>{_listed(rest)}</details>"
             words += f"<p>{escape(f'{name}: {first}')}</p>{details}"
     return f"<h2>For new rows</h2>\n{words}" if words else ""

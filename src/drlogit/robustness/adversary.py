@@ -24,12 +24,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 
 from ..problem.ball import Ball, ColumnBall
 from ..problem.domains import check_domains, dense_columns, domains_of
-from ..problem.label_costs import FlipCosts, costs_by_label
+from ..problem.features import Features, numbers
+from ..problem.label_costs import FlipCosts, codes_among, costs_by_label
 from ..problem.norms import get_norm
 from ..problem.parameters import check_cost_matrix, check_costs
 from ..problem.transport import TransportCost
@@ -114,17 +115,19 @@ class Adversary:
         ball = found.ball if ball is None else ball
         assert ball is not None
         log_odds = found.check_scores(X, table)
-        codes, classes = _codes(found, y)
+        if found.classes is None and not found.several:
+            check_labels(y, y.size)  # two kinds, or it says so
+        classes = np.unique(y) if found.classes is None else np.asarray(found.classes)
         return cls(
             found,
             table,
             ball.resolved(table.features),
-            classes,
-            codes,
+            tuple(classes.tolist()),
+            codes_among(y, classes),
             scores_of(table.matrix, table.coef, table.intercept),
             weights,
             log_odds,
-            from_rows=table.from_rows and not ball.is_resolved,
+            from_rows=table.from_rows and _needs_rows(ball, table.features),
         )
 
     def with_ball(self, ball: Ball) -> Adversary:
@@ -280,15 +283,6 @@ class Adversary:
             )
         return found
 
-    def values(self, metric: Metric) -> tuple[FloatArray, FloatArray]:
-        """The metric of each row as it is, and 1; of a ratio, numerator and denominator."""
-        ones = np.ones(self.codes.size)
-        if metric.table is None:
-            return self.hull(metric, 1.0).start, ones
-        option = self.decisions(metric).option
-        below = ones if metric.below is None else metric.below.ravel()[option]
-        return metric.table.ravel()[option], below
-
     @one_blas_thread
     def hull(self, metric: Metric, sign: float | None = None, theta: float = 0.0) -> Hull:
         """The largest mean of ``sign`` times the metric (by default in the worst direction).
@@ -304,9 +298,9 @@ class Adversary:
     def nominal(self, metric: Metric, weights: FloatArray | None = None) -> float:
         """The metric of the rows as they are; NaN for a ratio that is not defined there."""
         weights = self.weights if weights is None else weights
-        above, below = self.values(metric)
-        total = 1.0 if metric.below is None else float(weights @ below)
-        return float(weights @ above) / total if total > 0.0 else math.nan
+        if metric.table is None:
+            return self.hull(metric).weighted(weights).nominal
+        return self.decisions(metric).weighted(weights).nominal(metric)
 
     @one_blas_thread
     def value(
@@ -414,9 +408,9 @@ class Adversary:
             return float(self.pair_norms.max())
         domains, b = self.crossings.domains, self.coefficients[1]
         low, high = domains.ranges(b)
-        steps = [(high - low) / domains.group_costs,
-                 np.abs(b[domains.bounded]) / domains.bounded_costs]  # fmt: skip
-        return float(max(self.slope, *(step.max(initial=0.0) for step in steps)))
+        changes = (high - low) / domains.group_costs
+        moves = np.abs(b[domains.bounded]) / domains.bounded_costs
+        return float(np.concatenate([[self.slope], changes, moves]).max())
 
     def _error_hull(self, sign: float) -> Hull:
         """The largest error of several classes, or an upper bound of minus the least."""
@@ -445,22 +439,18 @@ def _of_same_fit(ball: Ball, own: Ball) -> bool:
     return ball.features is not None and ball.features.same_as(own.features)
 
 
+def _needs_rows(ball: Ball, features: Features) -> bool:
+    """Whether the ball would be another one with other rows of the fit."""
+    shares = {label: 0.5 * share for label, share in (features.class_shares or {}).items()}
+    other = numbers(features.names, 2.0 * features.deviations, 9.0 * features.n_rows, shares)
+    if not features.are_columns:
+        each = [replace(each, deviation=2.0 * each.deviation) for each in features.each]
+        other = replace(other, each=each, n_columns=features.n_columns)
+    return ball.resolved(features) != ball.resolved(other)
+
+
 def lengths(gaps: FloatArray, rate: Any) -> FloatArray:
     """The cost of closing gaps between scores at a rate per unit of transport."""
     gaps = np.maximum(gaps, 0.0)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         return np.where(rate > 0.0, gaps / rate, np.inf)
-
-
-def _codes(model: MeasuredModel, labels: NDArray[Any]) -> tuple[IndexArray, tuple[Any, ...]]:
-    """Labels as positions among the classes of the model, or else of the data."""
-    if model.classes is None and not model.several:
-        check_labels(labels, labels.size)  # two kinds, or it says so
-    known = np.unique(labels) if model.classes is None else np.asarray(model.classes)
-    matches = np.column_stack([np.asarray(labels == label, dtype=bool) for label in known])
-    unknown = ~matches.any(axis=1)
-    if unknown.any():
-        names = " or ".join(repr(label) for label in known.tolist()[:8])
-        found = labels[unknown][:1].tolist()[0]
-        raise ValueError(f"y must hold labels of the model, {names}, got {found!r}")
-    return matches.argmax(axis=1), tuple(known.tolist())

@@ -60,16 +60,16 @@ class WorstCaseDistribution:
         What all changes cost on average, at most the radius of the ball.
     """
 
-    index: IndexArray
-    mass: FloatArray
-    label: NDArray[Any]
-    flipped: BoolArray
-    distance: FloatArray
+    index: IndexArray = field(repr=False)
+    mass: FloatArray = field(repr=False)
+    label: NDArray[Any] = field(repr=False)
+    flipped: BoolArray = field(repr=False)
+    distance: FloatArray = field(repr=False)
     value: float
     supremum: float
     transport_cost: float
-    _changes: Any = field(repr=False, kw_only=True)
-    _adversary: Adversary = field(repr=False, kw_only=True)
+    _changes: Any = field(repr=False)
+    _adversary: Adversary = field(repr=False)
 
     def points(self, X: Any) -> Any:
         """The features of the atoms in the form of X, the rows of the worst case.
@@ -103,18 +103,8 @@ def worst_distribution(
     paid = distance + np.where(flipped, adversary.flips[index], 0.0)
     value = metric.sign * min(metric.sign * value, metric.sign * supremum)  # but for rounding
     label, cost = np.asarray(adversary.classes)[codes], float(mass @ paid)
-    return WorstCaseDistribution(
-        index,
-        mass,
-        label,
-        flipped,
-        distance,
-        value,
-        supremum,
-        cost,
-        _changes=changes,
-        _adversary=adversary,
-    )
+    found = index, mass, label, flipped, distance, value, supremum, cost
+    return WorstCaseDistribution(*found, changes, adversary)
 
 
 class _Atoms(NamedTuple):

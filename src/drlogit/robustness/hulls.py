@@ -31,11 +31,6 @@ import numpy as np
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from .metrics import Metric
 
-#: Every so many rows are the part whose ratio the steps start from, if these are more than so many.
-_PART, _MANY = 16, 10_000
-#: The number of edges from which on only the best ones are sorted.
-_FEW = 4096
-
 
 class Edges(NamedTuple):
     """The edges of the hulls of all rows; those of one row come with falling rates.
@@ -70,7 +65,7 @@ class Hull:
     """The worst mean of a metric at every radius.
 
     ``start`` has the values of the rows as they are and ``option`` their options; ``weights`` sum
-    to one, and ``most`` is the largest value that the metric can have.
+    to one; ``least`` and ``most`` are the ends of the range of the metric.
     """
 
     start: FloatArray
@@ -79,6 +74,7 @@ class Hull:
     weights: FloatArray
     slope: float = 0.0
     most: float = math.inf
+    least: float = 0.0
 
     def weighted(self, weights: FloatArray) -> Hull:
         """The same for other weights, which must sum to one."""
@@ -88,9 +84,9 @@ class Hull:
         """The largest mean within a radius; at 0 that of the rows as they are."""
         if epsilon == 0.0:
             return self.nominal
-        costs, gains = self._corners(self._costs, epsilon)
-        beyond = max(epsilon - float(costs[-1]), 0.0)
-        value = self.nominal + _interpolated(epsilon, costs, gains) + self.slope * beyond
+        beyond = max(epsilon - float(self._costs[-1]), 0.0)
+        value = self.nominal + _interpolated(epsilon, self._costs, self._gains)
+        value += self.slope * beyond
         return self.most if value > self.most - self._rounding else value
 
     def radius_of(self, limit: float) -> float:
@@ -98,19 +94,17 @@ class Hull:
         missing = limit - self.nominal
         if missing <= self._rounding:
             return 0.0
-        costs, gains = self._corners(self._gains, missing)
-        beyond = missing - float(gains[-1])
+        whole, beyond = float(self._costs[-1]), missing - float(self._gains[-1])
         if beyond <= 0.0:
-            return _interpolated(missing, gains, costs)
+            return _interpolated(missing, self._gains, self._costs)
         if beyond <= self._rounding:  # the end of the range, but for the rounding of sums
-            return float(costs[-1])
-        return float(costs[-1]) + beyond / self.slope if self.slope > 0.0 else math.inf
+            return whole
+        return whole + beyond / self.slope if self.slope > 0.0 else math.inf
 
     def price(self, epsilon: float) -> float:
         """The gain per unit of cost at which a budget ends."""
-        order = self._leading(self._costs, epsilon)
-        beyond = np.flatnonzero(np.cumsum(self._costs[order]) > epsilon)
-        found = float(self.edges.rate[order[beyond[0]]]) if beyond.size else 0.0
+        last = int(np.searchsorted(self._costs[1:], epsilon, side="right"))
+        found = float(self.edges.rate[self._order[last]]) if last < self._order.size else 0.0
         return max(found, self.slope)
 
     def at_price(self, price: float) -> FloatArray:
@@ -120,18 +114,17 @@ class Hull:
 
     def spend(self, budget: float) -> Spent:
         """What a budget pays for, in the order of the rates."""
-        order, option = self._leading(self._costs, budget), self.option.copy()
-        total = np.cumsum(self._costs[order])
-        n_whole = int(np.searchsorted(total, budget, side="right"))
-        whole = order[:n_whole]
+        option, n_whole = self.option.copy(), int(np.searchsorted(self._costs, budget, "right")) - 1
+        whole = self._order[:n_whole]
         # Of several edges of a row the last one counts, as in every assignment.
         option[self.edges.sample[whole]] = self.edges.option[whole]
-        left = budget - (float(total[n_whole - 1]) if n_whole else 0.0)
-        if n_whole == order.size:
-            return Spent(option, 0, int(option[0]), 0.0, max(left, 0.0))
-        last = order[n_whole]
-        share = min(left / float(self._costs[last]), 1.0)
-        return Spent(option, int(self.edges.sample[last]), int(self.edges.option[last]), share, 0.0)
+        left = budget - float(self._costs[n_whole])
+        if n_whole == self._order.size:
+            return Spent(option, 0, int(option[0]), 0.0, left)
+        last = self._order[n_whole]
+        row = int(self.edges.sample[last])
+        share = min(left / float(self.weights[row] * self.edges.cost[last]), 1.0)
+        return Spent(option, row, int(self.edges.option[last]), share, 0.0)
 
     @cached_property
     def nominal(self) -> float:
@@ -139,12 +132,23 @@ class Hull:
         return float(self.weights @ self.start)
 
     @cached_property
+    def _order(self) -> IndexArray:
+        """The edges in the order of the rates."""
+        return np.argsort(-self.edges.rate, kind="stable")
+
+    @cached_property
     def _costs(self) -> FloatArray:
-        return np.asarray(self.weights[self.edges.sample] * self.edges.cost)
+        """Costs of the first edges together, from zero."""
+        return self._summed(self.edges.cost)
 
     @cached_property
     def _gains(self) -> FloatArray:
-        return np.asarray(self.weights[self.edges.sample] * self.edges.gain)
+        """Gains of the first edges together, from zero."""
+        return self._summed(self.edges.gain)
+
+    def _summed(self, amounts: FloatArray) -> FloatArray:
+        each = self.weights[self.edges.sample] * amounts
+        return np.append(0.0, np.cumsum(each[self._order]))
 
     @property
     def _rounding(self) -> float:
@@ -152,24 +156,6 @@ class Hull:
         if math.isinf(self.most):
             return 0.0
         return self.weights.size * 2.0**-52 * max(float(np.abs(self.start).max()), abs(self.most))
-
-    def _corners(self, amounts: FloatArray, goal: float) -> tuple[FloatArray, FloatArray]:
-        """Costs and gains of the leading edges, added up from zero."""
-        order = self._leading(amounts, goal)
-        costs, gains = np.cumsum(self._costs[order]), np.cumsum(self._gains[order])
-        return np.append(0.0, costs), np.append(0.0, gains)
-
-    def _leading(self, amounts: FloatArray, goal: float) -> IndexArray:
-        """The first edges in the order of the rates that together exceed a goal, or all of them."""
-        rate, size = self.edges.rate, _FEW
-        some = np.arange(rate.size)
-        while size < rate.size:
-            least = np.partition(rate, rate.size - size)[rate.size - size]
-            some = np.flatnonzero(rate >= least)
-            if float(amounts[some].sum()) > goal:
-                break
-            size, some = 8 * size, np.arange(rate.size)
-        return some[np.argsort(-rate[some], kind="stable")]
 
 
 def _interpolated(x: float, xs: FloatArray, ys: FloatArray) -> float:
@@ -253,13 +239,8 @@ class Decisions:
                 costs = np.vstack([costs, costs.sum(axis=0)])[paying]
                 parts.append(upper_hull(costs, gains[paying], members, others[paying]))
         start = values[self.option]
-        return Hull(start, self.option, joined(parts), self.weights, most=float(values.max()))
-
-    def picked(self, some: IndexArray) -> Decisions:
-        """Some of the rows, with weights that sum to one."""
-        weights = self.weights[some]
-        labels, costs = (self.label[some], self.decided[some]), (self.reach[some], self.flips[some])
-        return Decisions(*labels, *costs, weights / weights.sum())
+        most, least = float(values.max()), float(values.min())
+        return Hull(start, self.option, joined(parts), self.weights, most=most, least=least)
 
     def weighted(self, weights: FloatArray) -> Decisions:
         """The same rows with other weights, which must sum to one."""
@@ -272,19 +253,12 @@ class Decisions:
     def ratio(self, metric: Metric, sign: float, epsilon: float) -> tuple[float, Spent]:
         """The largest (sign 1) or least (-1) ratio, and what to spend for it."""
         theta, spent = self.nominal(metric), Spent(self.option, 0, 0, 0.0, epsilon)
-        start, some = theta, np.arange(0, self.label.size, _PART)
-        if some.size > _MANY and self.weights[some].any():
-            near = self.picked(some).ratio(metric, sign, epsilon)[0]
-            start = theta if math.isnan(near) else near
         for _ in range(100 if epsilon > 0.0 else 0):
-            found = self.hull(sign * metric.mean(start)).spend(epsilon)
+            found = self.hull(sign * metric.mean(theta)).spend(epsilon)
             ratio = self._ratio(metric, found)
-            if sign * (ratio - theta) > 1e-15:
-                start, theta, spent = ratio, ratio, found
-            elif start != theta:  # the part has a ratio that lies beyond that of all rows
-                start = theta
-            else:
+            if not sign * (ratio - theta) > 1e-15:
                 break
+            theta, spent = ratio, found
         return theta, spent
 
     def radius_of_ratio(self, metric: Metric, sign: float, limit: float) -> float:

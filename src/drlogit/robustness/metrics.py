@@ -62,13 +62,6 @@ class Metric:
         """1 if the worst case is the largest value, -1 if it is the least."""
         return -1.0 if self.name in _BENEFITS else 1.0
 
-    @property
-    def ends(self) -> tuple[float, float]:
-        """The least and the largest value that the metric can have."""
-        if self.below is not None or self.table is None:
-            return 0.0, np.inf if self.name == "log_loss" else 1.0
-        return float(self.table.min()), float(self.table.max())
-
     def mean(self, theta: float = 0.0) -> FloatArray:
         """The table of a mean; of a ratio ``E[a] / E[b]`` that of ``a - θ b``."""
         assert self.table is not None

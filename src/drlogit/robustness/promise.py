@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,12 +32,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..problem.ball import Ball
-from ..problem.features import Features
 from ..rows.arrays import FloatArray, IndexArray
 from .adversary import Adversary
 from .limits import bounded_limit
 from .metrics import Metric
-from .words import percent, rounded
+from .words import Record, percent, rounded, wrapped
 from .worst_case import groups_of
 
 #: The share of the rows that choose prices; it costs the limits a tenth of their precision.
@@ -49,8 +49,8 @@ LEAST_ROWS = 10
 _STEP = 0.01
 
 
-@dataclass(frozen=True, kw_only=True)
-class Promise:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Promise(Record):
     """A limit of a metric in the population that unseen rows come from; ``float()`` is the limit.
 
     Attributes
@@ -78,20 +78,11 @@ class Promise:
         What to know about the limit, if there is something.
     """
 
-    value: float
-    nominal: float
-    metric: str
     is_benefit: bool
-    ball: Ball
     confidence: float
-    n: int
     assumptions: str
-    group: str = ""
-    by_group: tuple[Promise, ...] = ()
     remark: str = ""
-
-    def __float__(self) -> float:
-        return self.value
+    _more = ("confidence",)
 
     @property
     def bound(self) -> str:
@@ -100,29 +91,24 @@ class Promise:
         return f"at {'least' if self.is_benefit else 'most'} {rounded(self.value, sign)}"
 
     def __str__(self) -> str:
-        approximately = self.metric.startswith("log_loss")
-        start = "Approximately, with" if approximately else "With"
-        lines = [
+        return wrapped(self.sentences())
+
+    def sentences(self) -> Iterator[str]:
+        """The statement, then what it rests on."""
+        start = "Approximately, with" if self.metric.startswith("log_loss") else "With"
+        yield (
             f"{start} {100.0 * self.confidence:.10g} % confidence, {self.metric} is {self.bound} "
             f"in the population of these {self.n} rows and in every one within the ball around it. "
-            f"On these rows it is {self.nominal:.4g}.",
-            *(
-                f"  {part.group}: {part.bound} ({part.nominal:.4g} on {part.n} rows)"
-                for part in self.by_group
-            ),
-            "What the ball allows:",
-            *(f"  {sentence}" for sentence in self.ball.allowed()),
-            self.assumptions,
-        ]
-        return "\n".join([*lines, self.remark]).rstrip()
-
-    def to_frame(self) -> Any:
-        """One row for all rows of the data, then one for each group."""
-        import pandas as pd
-
-        names = ["group", "n", "metric", "nominal", "value", "confidence"]
-        records = [{name: getattr(part, name) for name in names} for part in (self, *self.by_group)]
-        return pd.DataFrame(records)
+            f"On these rows it is {self.nominal:.4g}."
+        )
+        for part in self.by_group:
+            yield f"  {part.group}: {part.bound} ({part.nominal:.4g} on {part.n} rows)"
+        yield "What the ball allows:"
+        for sentence in self.ball.allowed():
+            yield f"  {sentence}"
+        yield self.assumptions
+        if self.remark:
+            yield self.remark
 
 
 def guarantee(
@@ -221,7 +207,7 @@ class UnseenRows:
                 f"a promise needs at least {LEAST_ROWS} rows that the model has not seen, and is "
                 f"of use from about 100 on, got {size}"
             )
-        if ball is not None and adversary.from_rows and _needs_rows(ball, adversary.table.features):
+        if adversary.from_rows:
             raise ValueError(
                 "the ball is stated in shares and standard deviations of the rows of the fit, "
                 "which this model does not know: pass ball=ball.resolve(X_train, y_train)"
@@ -241,20 +227,25 @@ class UnseenRows:
         return self.adversary.nominal(metric, _alike(some, self.adversary.codes.size))
 
     def promise(
-        self, metric: Metric, alpha: float, some: IndexArray | None = None, **ratio: Any
+        self,
+        metric: Metric,
+        alpha: float,
+        some: IndexArray | None = None,
+        wanted: float | None = None,
     ) -> Promise:
         """The limit on the rows that judge, or on some of them, that fails with probability α.
 
-        ``ratio`` are options of :meth:`limit_of_ratio`.
+        Of a ratio with a ``wanted`` limit it is that one, or what is promised in its place.
         """
         some = self.judging if some is None else some
+        priced = self.priced(metric)
         if metric.below is not None:
-            value = self.limit_of_ratio(metric, some, alpha, **ratio)
+            value = self._limit_of_ratio(metric, some, alpha, wanted)
         else:
-            value = metric.sign * self.priced(metric).limit(some, alpha)
-        assumed, high = "the rows are independent draws from one population", self.ends(metric)[1]
+            value = metric.sign * priced.limit(some, alpha)
+        assumed = "the rows are independent draws from one population"
         if metric.name == "log_loss":
-            assumed += f", no row of which has a loss above {high:.3g}"
+            assumed += f", no row of which has a loss above {priced.high:.3g}"
         made = Promise(
             value=value,
             nominal=self.nominal(metric, some),
@@ -279,48 +270,27 @@ class UnseenRows:
             "ball would help."
         )
 
-    def ends(self, metric: Metric) -> tuple[float, float]:
-        """The least and the largest value; of the log-loss the largest that these rows can have."""
-        if metric.name != "log_loss":
-            return metric.ends
-        hull = self.adversary.hull(metric)
-        gains = np.bincount(hull.edges.sample, hull.edges.gain, minlength=hull.start.size)
-        flipped = hull.start + np.maximum(self.adversary.leads, 0.0)
-        return 0.0, float(np.maximum(flipped, hull.start + gains).max())
-
     def priced(self, metric: Metric, theta: float = 0.0) -> PricedRows:
         """What each row is worth to the adversary; of a ratio ``E[a]/E[b]`` in ``±(a - θ b)``."""
         hull = self.adversary.hull(metric, theta=theta)
-        if metric.name == "log_loss":
-            low, high = self.ends(metric)
-        else:
-            table = metric.sign * metric.mean(theta) if metric.table is not None else np.eye(2)
-            low, high = float(table.min()), float(table.max())
+        high = hull.most
+        if math.isinf(high):  # the largest loss that these rows can have
+            flipped = hull.start + np.maximum(self.adversary.leads, 0.0)
+            high = float(np.maximum(flipped, hull.at_price(0.0)).max())
         if self.epsilon == 0.0:
-            return PricedRows(hull.start, 0.0, low, high)
+            return PricedRows(hull.start, 0.0, hull.least, high)
         price = hull.weighted(_alike(self.choosing, hull.start.size)).price(self.epsilon)
-        return PricedRows(hull.at_price(price), price * self.epsilon, low, high)
+        return PricedRows(hull.at_price(price), price * self.epsilon, hull.least, high)
 
-    def limit_of_ratio(
-        self,
-        metric: Metric,
-        some: IndexArray,
-        alpha: float,
-        *,
-        wanted: float | None = None,
-        finer: bool = True,
+    def _limit_of_ratio(
+        self, metric: Metric, some: IndexArray, alpha: float, wanted: float | None
     ) -> float:
-        """The last θ that passes, from the safe end on.
-
-        Up to a ``wanted`` limit steps are large; beyond it there are none unless ``finer``.
-        """
+        """The last θ that passes, from the safe end on; a ``wanted`` one after fewer steps."""
         sign = metric.sign
         promised = 0.5 + 0.5 * sign
         steps = np.round(promised - sign * np.arange(_STEP, 1.0, _STEP), 6)
         if wanted is not None:
-            before = [theta for theta in steps[9::10] if sign * theta > sign * wanted]
-            after = [theta for theta in steps if sign * theta < sign * wanted - 0.5 * _STEP]
-            steps = np.array([*before, wanted, *(after if finer else ())])
+            steps = np.append(steps[9::10][sign * steps[9::10] > sign * wanted], wanted)
         for theta in steps.tolist():
             if self.priced(metric, theta).limit(some, alpha) > 0.0:
                 break
@@ -353,18 +323,6 @@ def _alike(some: IndexArray, size: int) -> FloatArray:
     weights = np.zeros(size)
     weights[some] = 1.0 / max(some.size, 1)
     return weights
-
-
-def _needs_rows(ball: Ball, features: Features) -> bool:
-    """Whether the ball would be another one with other rows of the fit."""
-    shares = features.class_shares or {}
-    other = Features(
-        tuple(replace(each, deviation=2.0 * each.deviation) for each in features.each),
-        features.n_columns,
-        9.0 * features.n_rows,
-        {label: 0.5 * share for label, share in shares.items()},
-    )
-    return ball.resolved(features) != ball.resolved(other)
 
 
 def _refuse_seen_rows(model: Any, X: Any, y: Any, adversary: Adversary) -> None:

@@ -124,17 +124,6 @@ def _another(known: Any) -> Any:
     return "(another)" if np.asarray(known).dtype.kind in "OUS" else np.max(known) + 1
 
 
-def _bins(step: Any, words: str, columns: list[Column]) -> list[Column] | None:
-    """Intervals of a number, if each has a column; its middle stands for an interval."""
-    if step.encode == "ordinal":
-        return None
-    return [
-        level_column(columns[j], (id(step), j), f"{low:.4g} to {high:.4g}", 0.5 * (low + high))
-        for j, edges in enumerate(step.bin_edges_)
-        for low, high in itertools.pairwise(edges)
-    ]
-
-
 def _scaler(scaler: Any, words: str, columns: list[Column]) -> list[Column] | None:
     """Standard, robust, by the largest value: ``(x - centre) / scale``; and to a range."""
     if getattr(scaler, "clip", False):
@@ -221,7 +210,6 @@ def _chosen(step: Any, columns: Any) -> IndexArray:
 _KNOWN: dict[str, Callable[[Any, str, list[Column]], list[Column] | None]] = {
     "ColumnTransformer": _column_transformer,
     "FunctionTransformer": lambda step, _, columns: columns if step.func is None else None,
-    "KBinsDiscretizer": _bins,
     "MaxAbsScaler": _scaler,
     "MinMaxScaler": _scaler,
     "MissingIndicator": lambda step, *_: _missing(step),

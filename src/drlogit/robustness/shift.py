@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ from ..problem.features import Feature
 from ..problem.norms import get_norm
 from ..rows.arrays import FloatArray, Matrix
 from .adversary import Adversary
-from .words import percent, rounded
+from .words import percent, rounded, wrapped
 
 #: Bins of scores with equal shares of the pooled rows, to which reference rows are reweighted.
 _BINS = 8
@@ -75,7 +75,7 @@ class Shift:
         Rows.
     """
 
-    columns: Any
+    columns: Any = field(repr=False)
     distance: float
     by_chance: float
     ball: Ball
@@ -89,7 +89,7 @@ class Shift:
     n_new: int
 
     def __str__(self) -> str:
-        return "\n".join([self._where(), *self._columns(), *self._losses()])
+        return wrapped([self._where(), *self._columns(), *self._losses()])
 
     @property
     def left(self) -> dict[str, str]:

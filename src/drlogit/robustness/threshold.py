@@ -9,7 +9,8 @@ choose the prices, and the two constant decisions if costs are given.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from ..problem.ball import Ball
 from ..rows.arrays import FloatArray
 from .metrics import Metric, resolve
 from .promise import Promise, UnseenRows
+from .words import wrapped
 
 #: The number of quantiles among the candidates, half of them among positives.
 _QUANTILES = 20
@@ -82,7 +84,7 @@ class ThresholdChoice:
                 f"({self.usual_promise.nominal:.4g} on these rows)."
             )
         tried = f"The limits are corrected for comparing {self.tried} thresholds."
-        return f"{decide}\n{self.promise}\n{usual} {tried}"
+        return wrapped([decide, *self.promise.sentences(), f"{usual} {tried}"])
 
     def to_sklearn(self, model: Any) -> Any:
         """The model with this threshold, as a ``FixedThresholdClassifier`` of scikit-learn."""
@@ -165,9 +167,12 @@ def choose_threshold(
     tried = sorted({usual, *_candidates(rows, pos_label)})
     if costs is not None:
         tried = [0.0, *tried, 1.0]
-    choosing = _Choosing(rows, name, pos_label, tried, None if costs is not None else float(limit))
+    metrics = {at: resolve(name, classes, at, pos_label) for at in tried}
+    recall = {at: resolve("recall", classes, at, pos_label) for at in tried}
+    found = {at: rows.nominal(metric, rows.judging) for at, metric in recall.items()}
+    choosing = _Choosing(rows, metrics, found, None if costs is not None else float(limit))
     best = choosing.best()
-    positive = choosing.metrics[best].positive
+    positive = metrics[best].positive
     return ThresholdChoice(
         threshold=best,
         promise=choosing.promise(best),
@@ -175,47 +180,42 @@ def choose_threshold(
         usual_promise=choosing.promise(usual),
         positive=classes[positive],
         negative=classes[1 - positive],
-        recall=choosing.found[best],
+        recall=found[best],
         tried=len(tried),
         remark=choosing.why_constant(best) if best in (0.0, 1.0) else "",
     )
 
 
+@dataclass(frozen=True, eq=False)
 class _Choosing:
-    """The candidates, and what is promised of each."""
+    """The candidates: the metric of each, its recall, and the limit that is ``wanted``."""
 
-    def __init__(
-        self,
-        rows: UnseenRows,
-        name: Any,
-        pos_label: Any,
-        tried: list[float],
-        wanted: float | None,
-    ) -> None:
-        self.rows, self.tried, self.wanted = rows, tried, wanted
-        classes = rows.adversary.classes
-        self.metrics = {at: resolve(name, classes, at, pos_label) for at in tried}
-        self.alpha = (1.0 - rows.confidence) / len(tried)
-        self.defined = [
-            at for at in tried if not math.isnan(rows.nominal(self.metrics[at], rows.judging))
-        ]
-        recall = {at: resolve("recall", classes, at, pos_label) for at in tried}
-        self.found = {at: rows.nominal(metric, rows.judging) for at, metric in recall.items()}
+    rows: UnseenRows
+    metrics: dict[float, Metric]
+    found: dict[float, float]
+    wanted: float | None
 
-    def promise(self, at: float, *, finer: bool = True) -> Promise:
-        """What is promised at a candidate; coarse promises suffice for comparisons."""
-        options: dict[str, Any] = (
-            {} if self.wanted is None else {"wanted": self.wanted, "finer": finer}
-        )
-        return self.rows.promise(self.metrics[at], self.alpha, **options)
+    @property
+    def alpha(self) -> float:
+        return (1.0 - self.rows.confidence) / len(self.metrics)
+
+    @cached_property
+    def defined(self) -> list[float]:
+        """The candidates whose metric is defined on these rows."""
+        rows, metrics = self.rows, self.metrics.items()
+        return [at for at, metric in metrics if not math.isnan(rows.nominal(metric, rows.judging))]
+
+    def promise(self, at: float) -> Promise:
+        """What is promised at a candidate."""
+        return self.rows.promise(self.metrics[at], self.alpha, wanted=self.wanted)
 
     def best(self) -> float:
         """The best candidate; :class:`NoThresholdError` if none keeps the limit."""
-        promised = {at: self.promise(at, finer=False).value for at in self.defined}
+        promised = {at: self.promise(at).value for at in self.defined}
         if self.wanted is None:
             # A constant decision is preferred if its limit is as low: then no model is needed.
             return min(promised, key=lambda at: (promised[at], at not in (0.0, 1.0)))
-        metric = self.metrics[self.tried[0]]
+        metric = next(iter(self.metrics.values()))
         kept = [at for at in promised if metric.sign * promised[at] <= metric.sign * self.wanted]
         if not kept:
             word = "at most" if metric.sign > 0.0 else "at least"
@@ -265,9 +265,7 @@ class _Choosing:
         rows, metric = self.rows, self.metrics[at]
         if share < 1.0:
             ball = rows.adversary.ball.replace(epsilon=share * rows.epsilon)
-            rows = UnseenRows(
-                rows.adversary.with_ball(ball), rows.choosing, rows.judging, rows.confidence
-            )
+            rows = replace(rows, adversary=rows.adversary.with_ball(ball))
         priced = rows.priced(metric, 0.0 if self.wanted is None else self.wanted)
         mean = priced.mean(rows.judging)
         return mean, priced.limit(rows.judging, self.alpha) - mean

@@ -1,9 +1,56 @@
-"""Numbers in sentences: limits are rounded outwards, so that a sentence is never too good."""
+"""What is said of a metric, in records and in sentences.
+
+Limits are rounded outwards, so that a sentence is never too good.
+"""
 
 from __future__ import annotations
 
 import math
+import textwrap
+from collections.abc import Iterable
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from typing import Any, ClassVar
+
+from ..problem.ball import Ball
+
+#: The width of printed sentences.
+_WIDTH = 90
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Record:
+    """A number about a metric, for all rows and for groups of them; ``float()`` is the number."""
+
+    value: float
+    nominal: float
+    metric: str
+    ball: Ball
+    n: int
+    group: str = ""
+    by_group: tuple[Any, ...] = ()
+    #: What the frame has beside these.
+    _more: ClassVar[tuple[str, ...]] = ()
+
+    def __float__(self) -> float:
+        return self.value
+
+    def to_frame(self) -> Any:
+        """One row for all rows of the data, then one for each group."""
+        import pandas as pd
+
+        names = ["group", "n", "metric", "nominal", "value", *self._more]
+        records = [{name: getattr(part, name) for name in names} for part in (self, *self.by_group)]
+        return pd.DataFrame(records)
+
+
+def wrapped(lines: Iterable[str]) -> str:
+    """Sentences for a terminal; what follows the first line of each is indented with it."""
+    filled = []
+    for line in lines:
+        indent = " " * (len(line) - len(line.lstrip()))
+        filled.append(textwrap.fill(line, _WIDTH, subsequent_indent=indent))
+    return "\n".join(filled)
 
 
 def rounded(value: float, sign: float, digits: int = 4) -> str:

@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,17 +17,14 @@ from ..rows.arrays import FloatArray
 from .adversary import Adversary
 from .distribution import WorstCaseDistribution, worst_distribution
 from .metrics import Metric
-from .words import rounded
-
-if TYPE_CHECKING:
-    import pandas as pd
+from .words import Record, rounded, wrapped
 
 #: The largest number of groups: a table with more would not be read.
 MOST_GROUPS = 30
 
 
-@dataclass(frozen=True, eq=False)
-class WorstCase:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class WorstCase(Record):
     """A metric over the ball; ``float()`` is the worst value.
 
     Attributes
@@ -51,21 +48,12 @@ class WorstCase:
         The worst case of each group alone, in a ball of the same radius.
     """
 
-    value: float
     best: float
-    nominal: float
-    metric: str
-    ball: Ball
-    n: int
     exact: bool
-    group: str = ""
-    by_group: tuple[WorstCase, ...] = ()
-    _adversary: Adversary = field(repr=False, kw_only=True)
-    _metric: Metric = field(repr=False, kw_only=True)
-    _weights: FloatArray = field(repr=False, kw_only=True)
-
-    def __float__(self) -> float:
-        return self.value
+    _more = ("best", "exact")
+    _adversary: Adversary = field(repr=False)
+    _metric: Metric = field(repr=False)
+    _weights: FloatArray = field(repr=False)
 
     def __str__(self) -> str:
         sign, epsilon = self._metric.sign, self.ball.epsilon
@@ -86,15 +74,7 @@ class WorstCase:
             f"{rounded(part.value, sign)} in the worst case"
             for part in self.by_group
         ]
-        return "\n".join(lines)
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row for all rows of the data, then one for each group."""
-        import pandas as pd
-
-        names = ["group", "n", "metric", "nominal", "value", "best", "exact"]
-        records = [{name: getattr(part, name) for name in names} for part in (self, *self.by_group)]
-        return pd.DataFrame(records)
+        return wrapped(lines)
 
     def distribution(self) -> WorstCaseDistribution:
         """A distribution in the ball at which the metric has its worst value.
@@ -165,7 +145,7 @@ class BreakingPoint:
             found = "which has reached" if there else "and the least change brings it to"
             return f"{now}, {found} the limit {limit}."
         least = rounded(self.epsilon, -1.0)
-        return "\n".join([f"{now}. It reaches {limit} at radius {least}:", *self.ball.allowed()])
+        return wrapped([f"{now}. It reaches {limit} at radius {least}:", *self.ball.allowed()])
 
 
 def worst_case(
@@ -256,14 +236,14 @@ def _worst_case(
     """The record of all rows, or of those with positive weights."""
     epsilon = check_epsilon(adversary.ball.epsilon)
     return WorstCase(
-        adversary.value(metric, epsilon, None, weights),
-        adversary.value(metric, epsilon, -metric.sign, weights),
-        adversary.nominal(metric, weights),
-        str(metric),
-        adversary.ball,
-        int(np.count_nonzero(weights)) if group else weights.size,
-        adversary.is_exact(metric),
-        group,
+        value=adversary.value(metric, epsilon, None, weights),
+        best=adversary.value(metric, epsilon, -metric.sign, weights),
+        nominal=adversary.nominal(metric, weights),
+        metric=str(metric),
+        ball=adversary.ball,
+        n=int(np.count_nonzero(weights)) if group else weights.size,
+        exact=adversary.is_exact(metric),
+        group=group,
         _adversary=adversary,
         _metric=metric,
         _weights=weights,

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..estimators.training_data import matrix_of, with_class_weights
+from ..problem.label_costs import codes_among
 from ..problem.parameters import ADMITTED
 from ..problem.proof import BrokenProofError, read_proof
 from ..problem.result import Result
 from ..rows import chunks
-from ..rows.arrays import IndexArray
 from ..rows.checks import TOO_LARGE, check_label_column, check_weights, find_classes
 from ..rows.chunks import in_memory
 from ..rows.threads import one_blas_thread
@@ -112,7 +112,11 @@ def verify(
     if n_features != coef.shape[-1]:
         raise ValueError(f"X has {n_features} features, but the model has {coef.shape[-1]}")
     n_classes = len(coef) if coef.ndim > 1 else 2
-    codes = _codes_of(in_memory(y), n_samples, fitted, n_classes)
+    labels = check_label_column(in_memory(y), n_samples)
+    known = find_classes(labels) if fitted is None else fitted.classes_
+    if len(known) != n_classes:
+        raise ValueError(f"y must hold the {n_classes} classes of the model, got {len(known)}")
+    codes = codes_among(labels, known)
     weights = None if sample_weight is None else in_memory(sample_weight)
     if fitted is not None:
         weights = with_class_weights(weights, fitted.class_weight, fitted.classes_, codes)
@@ -155,13 +159,3 @@ def _fit_of(model: Any, X: Any) -> tuple[Result, Any, Any]:
         else:
             raise ValueError(f"expected a fitted drlogit model, got {type(model).__name__}")
     return model, X, None
-
-
-def _codes_of(y: Any, n_samples: int, fitted: Any, n_classes: int) -> IndexArray:
-    """Labels as positions among the classes of the model, or among their own kinds."""
-    labels = check_label_column(y, n_samples)
-    known = find_classes(labels) if fitted is None else fitted.classes_
-    matches = np.column_stack([labels == label for label in known])
-    if len(known) != n_classes or not matches.any(axis=1).all():
-        raise ValueError(f"y must hold the {n_classes} classes of the model")
-    return np.asarray(matches.argmax(axis=1))
