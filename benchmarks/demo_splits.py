@@ -3,8 +3,8 @@
     python -m benchmarks.demo_splits [--splits 10]
 
 The demo fits 200 patients of Cleveland, in a random order with seed 0.  Here are ten other seeds:
-the mean log-loss of both models in each hospital (± standard deviation of the splits), and the rank
-of the gain in the split shown among all eleven.
+the mean share of wrong predictions of both models in each hospital (± standard deviation of the
+splits), and the rank of the gain in the split shown among all eleven.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import argparse
 import numpy as np
 
 from drlogit import Ball
-from drlogit.cli.demo import fitted_models, hospitals, scores
+from drlogit.cli.demo import errors, fitted_models, hospitals
 
 
-def losses(seed: int) -> dict[str, dict[str, float]]:
-    """Log-loss by place and model, for 200 patients in a random order."""
+def by_place(seed: int) -> dict[str, dict[str, float]]:
+    """Shares of wrong predictions by place and model, for 200 patients in a random order."""
     measured, recorded = hospitals(as_recorded=False), hospitals(as_recorded=True)
     X, y = measured["cleveland"]
     order = np.random.default_rng(seed).permutation(y.size)
@@ -28,10 +28,7 @@ def losses(seed: int) -> dict[str, dict[str, float]]:
     del places["cleveland"]
     for name in ("long-beach", "switzerland"):
         places[f"{name}, zeros as recorded"] = recorded[name]
-    return {
-        place: {name: found["log_loss"] for name, found in scores(models, *rows).items()}
-        for place, rows in places.items()
-    }
+    return {place: errors(models, *rows) for place, rows in places.items()}
 
 
 def main() -> None:
@@ -39,7 +36,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--splits", type=int, default=10)
     count = parser.parse_args().splits
-    shown, *others = map(losses, range(count + 1))
+    shown, *others = map(by_place, range(count + 1))
     print("| hospital | plain | robust | robust − plain, as shown | rank |")
     print("|---|---|---|---|---|")
     for place in shown:

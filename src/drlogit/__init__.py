@@ -11,53 +11,27 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import datasets, paper
-    from .estimators.choosing import (
-        RegularizationPath,
-        epsilon_max,
-        regularization_path,
-    )
-    from .estimators.classifier import DRLogisticRegression
-    from .estimators.classifier_cv import DRLogisticRegressionCV
-    from .files.model_file import load_model, save_model
-    from .fitting.solving import solve
-    from .problem.ball import Ball
-    from .problem.dual_point import DualPoint
-    from .problem.result import Result, Status, Trace
-    from .report.audit import audit
-    from .robustness.promise import guarantee
-    from .robustness.shift import measure_shift
-    from .robustness.threshold import choose_threshold
-    from .robustness.worst_case import worst_case
-    from .verification.verifying import Verification, verify
+    from . import datasets as datasets
+    from . import paper as paper
+    from .estimators.choosing import RegularizationPath as RegularizationPath
+    from .estimators.choosing import epsilon_max as epsilon_max
+    from .estimators.choosing import regularization_path as regularization_path
+    from .estimators.classifier import DRLogisticRegression as DRLogisticRegression
+    from .estimators.classifier_cv import DRLogisticRegressionCV as DRLogisticRegressionCV
+    from .files.model_file import load_model as load_model
+    from .files.model_file import save_model as save_model
+    from .fitting.solving import solve as solve
+    from .problem.ball import Ball as Ball
+    from .problem.result import Result as Result
+    from .problem.result import Status as Status
+    from .report.audit import audit as audit
+    from .robustness.promise import guarantee as guarantee
+    from .robustness.shift import measure_shift as measure_shift
+    from .robustness.threshold import choose_threshold as choose_threshold
+    from .robustness.worst_case import worst_case as worst_case
+    from .verification.verifying import verify as verify
 
 __version__ = "0.1.0"
-
-__all__ = [
-    "Ball",
-    "DRLogisticRegression",
-    "DRLogisticRegressionCV",
-    "DualPoint",
-    "RegularizationPath",
-    "Result",
-    "Status",
-    "Trace",
-    "Verification",
-    "__version__",
-    "audit",
-    "choose_threshold",
-    "datasets",
-    "epsilon_max",
-    "guarantee",
-    "load_model",
-    "measure_shift",
-    "paper",
-    "regularization_path",
-    "save_model",
-    "solve",
-    "verify",
-    "worst_case",
-]
 
 #: Where the names are defined.  Each module is imported when one of its names is first used.
 _HOMES = {
@@ -76,6 +50,8 @@ _HOMES = {
     "robustness.worst_case": "BreakingPoint WorstCase worst_case",
     "verification.verifying": "Verification verify",
 }
+
+__all__ = ["__version__", "datasets", "paper", *" ".join(_HOMES.values()).split()]
 
 
 def __getattr__(name: str) -> Any:

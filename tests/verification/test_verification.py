@@ -403,7 +403,7 @@ def test_command_line(tmp_path, capsys):
     data, file, proof = (str(tmp_path / name) for name in ("d.csv", "m.json", "p.npz"))
     frame, y = table()
     frame.assign(y=y).to_csv(data, index=False)
-    options = ["--target", "y", "--feature-costs", "age=inf", "--class-weight", "balanced"]
+    options = ["--target", "y", "--tolerate", "age=0", "--class-weight", "balanced"]
     assert main(["fit", data, *options, "--quiet", "-o", file, "--proof", proof]) == 0
     assert main(["verify", file, data, "--proof", proof]) == 0
     assert "proven: no linear model" in capsys.readouterr().out

@@ -93,11 +93,10 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
             describe_command(command, import_module(f".{name}", __package__))
     arguments, unknown = parser.parse_known_args(words)
     if unknown:
-        from ..files.reading import near_names
+        from difflib import get_close_matches
 
-        near = [
-            name for word in unknown for name in near_names(word, [*arguments.flags.values()])[:1]
-        ]
+        flags = arguments.flags.values()
+        near = [name for word in unknown for name in get_close_matches(word, flags, n=1)]
         hint = f": did you mean {near[0]}?" if near else ""
         commands.choices[arguments.command].error(
             f"unknown option or extra argument {' '.join(unknown)}{hint}"

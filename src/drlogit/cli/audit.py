@@ -13,7 +13,6 @@ refitted. With --unseen, for rows that no model was fitted to, limits for new da
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from typing import Any
 
 from ..files.model_file import read_model
 from ..report.audit import audit
@@ -46,7 +45,7 @@ def run(arguments: Namespace, console: Console) -> int:
     models, samples = {arguments.model: asked.model}, asked.samples
     for path in arguments.others:
         models[path], _ = read_model(path)
-        if _names(models[path]) != _names(asked.model):
+        if models[path].ball_.features.names != asked.model.ball_.features.names:
             raise ValueError(f"{path} and {arguments.model} have different features")
     by = samples.column(arguments.by, "by")
     with console.progress("audit"):
@@ -59,7 +58,7 @@ def run(arguments: Namespace, console: Console) -> int:
             limit=arguments.limit,
             threshold=asked.threshold(arguments.threshold),
             pos_label=asked.positive,
-            by=None if by is None else {arguments.by: by.astype(str).to_numpy()},
+            by=None if by is None else {arguments.by: by.astype(str)},
             holdout=(samples.X, samples.labels) if arguments.unseen else None,
             sample_weight=samples.sample_weight,
         )
@@ -73,7 +72,3 @@ def run(arguments: Namespace, console: Console) -> int:
     written = f"\n\nWritten: {arguments.output}" if arguments.output is not None else ""
     console.answer(record, lambda: f"{report}{written}")
     return Exit.DONE
-
-
-def _names(model: Any) -> list[str]:
-    return list(getattr(model, "feature_names_in_", []))

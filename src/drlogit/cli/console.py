@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import enum
-import math
 import re
 import sys
 import threading
@@ -43,31 +42,21 @@ def printable(text: str) -> str:
 
 
 class Progress:
-    """How far a computation is: a share of the work, if it is known, and a few words."""
+    """How far a computation is, in a few words."""
 
     def __init__(self, title: str) -> None:
-        self.title, self.begin = title, time.monotonic()
-        self.share, self.words = math.nan, ""
-        self._first_gap = 0.0
+        self.title, self.begin, self.words = title, time.monotonic(), ""
 
     def folds(self, done: int, total: int) -> None:
         """So many folds of a search are done."""
-        self.share, self.words = done / total, f"{done} of {total} folds"
+        self.words = f"{done} of {total} folds, "
 
     def gap(self, gap: float, tol: float) -> None:
         """A fit has this gap; it is done at ``tol``."""
-        self._first_gap = max(self._first_gap, gap)
-        if 0.0 < gap < math.inf and self._first_gap > tol:
-            self.share = math.log(self._first_gap / gap) / math.log(self._first_gap / tol)
-            self.words = f"gap {gap:.0e}"
+        self.words = f"gap {gap:.0e}, done at {tol:.0e}, "
 
     def __str__(self) -> str:
-        bar = ""
-        if math.isfinite(self.share):
-            filled = round(20 * min(max(self.share, 0.0), 1.0))
-            bar = f"[{'#' * filled}{'.' * (20 - filled)}] "
-        words = f"{self.words}, " if self.words else ""
-        return f"{self.title}: {bar}{words}{time.monotonic() - self.begin:.0f} s"
+        return f"{self.title}: {self.words}{time.monotonic() - self.begin:.0f} s"
 
 
 class Console:

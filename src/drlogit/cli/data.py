@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
+import pandas as pd
 from numpy.typing import NDArray
 
+from ..estimators.tables.frames import listed
 from ..files.model_file import read_model
 from ..files.reading import DataFile
 from ..problem.ball import Ball
@@ -37,12 +38,12 @@ class FileSamples:
         return self.y
 
     def column(self, name: str | None, parameter: str) -> Any:
-        """A column of the table by its name, or None."""
+        """The values of a column of the table by its name, or None."""
         if name is None:
             return None
         if self.table is None:
             raise ParameterError(parameter, "needs a table: the columns of svmlight have no names")
-        return self.table[self.file.find(name, list(self.table), parameter)]
+        return self.table[self.file.find(name, list(self.table), parameter)].to_numpy()
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +95,7 @@ def read_training(arguments: argparse.Namespace) -> tuple[FileSamples, dict[str,
         notes["zero_based"] = file.zero_based
         X, y = file.read_svmlight()
         whole = y.astype(np.int64)
-        samples = FileSamples(file, sp.csr_matrix(X), whole if (whole == y).all() else y)
+        samples = FileSamples(file, X, whole if (whole == y).all() else y)
     else:
         samples = _split(file, file.read_table(arguments.categorical_features or ()), arguments)
     classes = np.unique(samples.labels).tolist()
@@ -115,29 +116,24 @@ def _split(file: DataFile, table: Any, arguments: argparse.Namespace) -> FileSam
     if arguments.target is None:
         raise ParameterError(
             "target",
-            f"must name the column of {file.name} with the labels: it has "
-            f"{', '.join(names[:8])}{', …' if len(names) > 8 else ''}",
+            f"must name the column of {file.name} with the labels: it has {listed(names, 8)}",
         )
-    if arguments.features and arguments.drop:
-        raise ValueError("--features and --drop exclude each other")
     samples = FileSamples(file, table, None, table=table)
     labels = samples.column(arguments.target, "target")
     weights = samples.column(arguments.sample_weight, "sample_weight")
     taken = {arguments.target, arguments.sample_weight}
     taken |= {file.find(name, names, "drop") for name in arguments.drop or ()}
-    chosen = [file.find(name, names, "features") for name in arguments.features or names]
-    features = [name for name in chosen if name not in taken]
+    features = [name for name in names if name not in taken]
     if not features:
         raise ValueError(f"{file.name} has no feature: all columns have another use")
     for name in arguments.categorical_features or ():
         table[name] = table[file.find(name, features, "categorical_features")].astype("category")
-    if labels.isna().any():
-        row = int(labels.isna().to_numpy().argmax()) + 1
+    if pd.isna(labels).any():
+        row = int(pd.isna(labels).argmax()) + 1
         raise ValueError(
             f"{file.name}: the label of row {row} is missing: fill it in, or leave out such rows"
         )
-    weights = None if weights is None else weights.to_numpy()
-    return FileSamples(file, table[features], labels.to_numpy(), weights, table)
+    return FileSamples(file, table[features], labels, weights, table)
 
 
 def stated_ball(
@@ -148,7 +144,6 @@ def stated_ball(
         ball = _tolerating(dict(arguments.tolerate), classes)
     given = {name: value for name, value in vars(arguments).items() if value is not None}
     changes: dict[str, Any] = {name: given[name] for name in ("epsilon", "norm") if name in given}
-    changes |= {name: dict(given[name]) for name in ("feature_costs", "bounds") if name in given}
     if "kappa" in given:
         changes["kappa"] = _kappa(given["kappa"], classes)
     return (ball or Ball()).replace(**changes) if changes else ball
@@ -188,16 +183,16 @@ def read_asked(
     if file.kind == "svmlight":
         X, y = file.read_svmlight(model.n_features_in_)
         labels = _match(y, model, file) if with_labels else None
-        return Asked(model, notes, FileSamples(file, sp.csr_matrix(X), labels))
+        return Asked(model, notes, FileSamples(file, X, labels))
     target, row_id = arguments.target or notes.get("target"), vars(arguments).get("id")
     # Levels and labels are compared as text, and 007 is no 7.
-    texts = text_columns(model) + [str(target)] * (model.classes_.dtype.kind in "UO")
+    texts = [str(each.name) for each in model.table_ or () if each.values]
+    texts += [str(target)] * (model.classes_.dtype.kind in "UO")
     table = file.read_table(texts, [str(row_id)])
     samples, labels = FileSamples(file, table, None, table=table), None
     if with_labels and (arguments.target is not None or target in table):
-        labels = _match(samples.column(target, "target").to_numpy(), model, file)
+        labels = _match(samples.column(target, "target"), model, file)
     weights = samples.column(arguments.sample_weight, "sample_weight")
-    weights = None if weights is None else weights.to_numpy()
     known = getattr(model, "feature_names_in_", None)
     if known is not None:
         for name in known:
@@ -211,12 +206,6 @@ def read_asked(
             f"{file.name} are used in their order"
         )
     return Asked(model, notes, FileSamples(file, X, labels, weights, table))
-
-
-def text_columns(model: Any) -> list[str]:
-    """The columns that a model takes as text."""
-    features = [feature for feature in model.table_ or () if feature.values]
-    return [str(each.name) for each in features if isinstance(each.values[0], str)]
 
 
 # --- labels -----------------------------------------------------------------------------------
@@ -256,6 +245,5 @@ def _text(label: Any) -> str:
 
 
 def _data_file(arguments: argparse.Namespace, path: str) -> DataFile:
-    given = vars(arguments)
-    form = {name: given[name] for name in ("format", "delimiter", "decimal", "encoding")}
-    return DataFile(path, **form, zero_based=bool(arguments.zero_based))
+    form = arguments.format, arguments.delimiter, arguments.decimal, arguments.encoding
+    return DataFile(path, *form, zero_based=bool(arguments.zero_based))

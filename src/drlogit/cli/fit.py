@@ -19,6 +19,8 @@ import numpy as np
 
 from ..estimators.classifier import DRLogisticRegression
 from ..estimators.classifier_cv import DRLogisticRegressionCV
+from ..estimators.tables.encoding import FILLS
+from ..estimators.tables.frames import listed
 from ..files.model_file import write_model
 from ..files.writing import write_text
 from ..problem.norms import NORMS
@@ -40,22 +42,13 @@ def add_options(parser: ArgumentParser) -> None:
     options.add_file_options(parser, "svmlight files have their own")
     add = options.group(parser, "columns and classes")
     add("--positive LABEL", "the class that decisions are about (default: that which sorts last)")
-    add("--features COLUMN...", "use only these columns")
     add("--drop COLUMN...", "ignore these columns")
     add("--categorical-features COLUMN...", "columns of numbers that are categories")
-    fills = ("error", "mean", "median")
-    add(
-        "--missing",
-        "what replaces missing numbers (default: error)",
-        choices=fills,
-        default=fills[0],
-    )
+    said = "what replaces missing numbers (default: error)"
+    add("--missing", said, choices=FILLS, default="error")
     add("--class-weight", "give every class the same total weight", choices=("balanced",))
     add = options.add_ball_options(parser, "sampling error alone, and labels are correct")
     add("--norm", "norm in which moves of several numbers are added", choices=tuple(NORMS))
-    add("--feature-costs COLUMN=COST...", "cost of a move by one unit", type=options.amount)
-    add("--bounds COLUMN=LOW..HIGH...", "range in which a column stays", type=options.interval)
-    add("--no-intercept", "fit no intercept", dest="fit_intercept", action="store_false")
     add("--tol GAP", "largest duality gap, in nats (default: 1e-6)", type=float, default=1e-6)
     add("--max-iter N", "largest number of iterations", type=int)
     add("--max-time SECONDS", "time limit; the best certified model so far is kept", type=float)
@@ -69,12 +62,11 @@ def run(arguments: Namespace, console: Console) -> int:
     classes = np.unique(samples.labels).tolist()
     estimator = _estimator(arguments, classes)
     positive = notes.get("positive", classes[1]) if len(classes) == 2 else None
-    counts = [f"{label} ({np.sum(samples.labels == label)})" for label in classes[:8]]
-    more = f" and {len(classes) - 8} more" if len(classes) > 8 else ""
+    counts = listed([f"{label} ({np.sum(samples.labels == label)})" for label in classes], 8)
     said = "" if positive is None else f"; positive class: {positive} (--positive names another)"
     console.note(
         f"{samples.file.name}: {samples.X.shape[0]} rows, {samples.X.shape[1]} features; labels: "
-        f"{', '.join(counts)}{more}{said}"
+        f"{counts}{said}"
     )
     interrupted = False
     with console.progress("fit") as progress:
@@ -119,7 +111,7 @@ def _estimator(arguments: Namespace, classes: list[Any]) -> Any:
     """The estimator that the options state."""
     settings = {
         name: getattr(arguments, name)
-        for name in ("fit_intercept", "missing", "class_weight", "tol", "max_iter", "max_time")
+        for name in ("missing", "class_weight", "tol", "max_iter", "max_time")
     }
     settings["ball"] = stated_ball(arguments, classes, None)
     if arguments.cv is not None:
@@ -166,8 +158,6 @@ def _text(record: dict[str, Any], arguments: Namespace) -> str:
         f"  accuracy              {record['accuracy']:.1%}; a constant model has "
         f"{record['constant_accuracy']:.1%}",
     ]
-    if record["gap"] > arguments.tol:
-        lines.append(f"  not converged         {record['status']}")
     kept = arguments.holdout and arguments.holdout[1]
     files = {"Model": arguments.output, "Proof": arguments.proof, "Rows left out": kept}
     lines += ["", *(f"{what} written to {path}" for what, path in files.items() if path)]

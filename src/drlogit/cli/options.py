@@ -142,19 +142,6 @@ def amount(text: str) -> tuple[str, float]:
     return name, number
 
 
-def interval(text: str) -> tuple[str, tuple[float, float]]:
-    """``age=0..120``, ``age=0..`` or ``age=..120``: a name and two ends."""
-    name, _, ends = text.rpartition("=")
-    low, dots, high = ends.partition("..")
-    try:
-        found = float(low or "-inf"), float(high or "inf")
-    except ValueError:
-        dots = ""
-    if not (name and dots):
-        raise ArgumentTypeError(f"must be NAME=LOW..HIGH, such as age=0..120, got {text!r}")
-    return name, found
-
-
 def _cost(text: str) -> Any:
     return amount(text) if "=" in text else float(text)
 

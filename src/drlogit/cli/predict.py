@@ -53,27 +53,27 @@ def run(arguments: Namespace, console: Console) -> int:
             f"{' (from drlogit threshold)' if threshold == asked.notes.get('threshold') else ''}"
         )
     predictions = asked.model.classes_[chosen].tolist()
-    cells = [["prediction", *predictions]]
-    cells += [[f"probability_{classes[k]}", *probabilities[:, k].tolist()] for k in shown]
+    frame = pd.DataFrame({"prediction": predictions})
+    for k in shown:
+        frame[f"probability_{classes[k]}"] = probabilities[:, k]
     record = {"classes": classes, "positive": asked.positive, "threshold": threshold}
     record |= {"predictions": predictions, "probabilities": probabilities}
     ids = asked.samples.column(arguments.id, "id")
     if ids is not None:
         record["ids"] = ids.tolist()
-        cells.insert(0, [arguments.id, *record["ids"]])
-    if console.json:
-        console.answer(record, "")
-    safe = cells if arguments.raw else [[safe_cell(cell) for cell in each] for each in cells]
-    if safe != cells and not console.json:
+        frame.insert(0, arguments.id, record["ids"])
+    safe = frame if arguments.raw else frame.map(safe_cell).rename(columns=safe_cell)
+    if not (safe.equals(frame) and list(safe) == list(frame)) and not console.json:
         console.note(
             "warning: texts that begin like a formula have an apostrophe in front; --raw writes "
             "them unchanged"
         )
-    frame = pd.DataFrame({head: values for head, *values in safe})
-    text = frame.to_csv(index=False, lineterminator="\n")
+    text = safe.to_csv(index=False, lineterminator="\n")
     if arguments.output is not None:
         write_text(arguments.output, text)
         console.note(f"{len(predictions)} predictions written to {arguments.output}")
-    elif not console.json:
+    if console.json:
+        console.answer(record, "")
+    elif arguments.output is None:
         print(text, end="")
     return Exit.DONE

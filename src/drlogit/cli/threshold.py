@@ -60,6 +60,5 @@ def run(arguments: Namespace, console: Console) -> int:
         write_model(asked.model, arguments.output, {**asked.notes, "threshold": found.threshold})
         console.note(f"{arguments.output} has the cut-off, and drlogit predict decides by it")
     record = {"positive": asked.positive, "threshold": found.threshold}
-    record["promise"] = float(found.promise)
-    console.answer(record, str(found))
+    console.answer({**record, "promise": float(found.promise)}, str(found))
     return Exit.DONE

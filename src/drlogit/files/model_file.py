@@ -29,17 +29,15 @@ from ..estimators.tables.encoding import features_stated, statement_of
 from ..problem.domains import check_domains
 from ..problem.features import Features, numbers
 from ..problem.label_costs import FlipCosts, flip_costs
-from ..problem.parameters import check_cost_matrix, check_costs, check_epsilon
+from ..problem.parameters import check_cost_matrix, check_costs
 from ..problem.result import Result, Status, Trace
 from ..problem.transport import ResultBall
 from ..rows.checks import TOO_LARGE
 from .packing import pack, pack_ball, unpack, unpack_ball
 from .writing import json_text, write_text
 
-SCHEMA, VERSION = "drlogit-model", 5
-
-#: What rounding may leave of the difference of two objectives, relative to them.
-_ROUNDING = 1e-12
+#: What every file begins with.
+_SCHEMA = {"schema": "drlogit-model", "version": 6}
 
 
 def save_model(model: Any, path: str | os.PathLike[str]) -> None:
@@ -143,86 +141,58 @@ def _intercept(value: Any, found: Found) -> Any:
     return _numbers(value, found["coefficients"].shape[0])
 
 
-def _columns(value: Any, found: Found) -> list[dict[str, Any]] | None:
-    """What becomes of the columns of a raw table, if the model has one."""
-    if value is None:
-        return None
-    width = sum(feature.columns.size for feature in features_stated(value))
-    if width != found["coefficients"].shape[1]:
-        raise ValueError(f"must make {found['coefficients'].shape[1]} features, got {width}")
-    return list(value)
-
-
-def _n_columns(found: Found) -> int:
-    """The number of columns of the table, or of the matrix if there is none."""
-    columns = found["columns"]
-    return int(found["coefficients"].shape[1] if columns is None else len(columns))
-
-
-def _feature_names(value: Any, found: Found) -> Any:
-    if value is None:
-        return None
-    texts = isinstance(value, list) and all(isinstance(name, str) for name in value)
-    if not texts or len(value) != _n_columns(found):
-        raise ValueError(f"must be {_n_columns(found)} texts or null")
-    return np.array(value, dtype=object)
-
-
-def _seen(value: Any, found: Found) -> Any:
-    """The range of each column in training, NaN for categories."""
-    seen = None if value is None else np.array(value, dtype=float)  # null is NaN
-    if seen is not None:
-        _numbers(np.nan_to_num(seen), 3, _n_columns(found))
-        if (seen[2] < 0.0).any() or (seen[2] > 1.0).any():
-            raise ValueError("must have shares of missing values, from 0 to 1, in its third row")
-    return seen
+def _stated_features(model: Any) -> dict[str, Any]:
+    """The columns of X and their statistics; ``columns`` says how a raw table is encoded."""
+    features, shares = model.ball_.features, model.ball_.features.class_shares
+    return {
+        "names": list(features.names) if features.are_columns and features.are_named else None,
+        "columns": None if features.are_columns else statement_of(features.each),
+        "deviations": features.deviations,
+        "n_rows": features.n_rows,
+        "class_shares": None if shares is None else [[*pair] for pair in shares.items()],
+        "seen": features.seen,
+    }
 
 
 def _features(value: Any, found: Found) -> Features:
     """The columns of the table as the ball sees them."""
-    shares, count = value["class_shares"], _n_columns(found)
-    rows = _numbers(value["n_rows"]), None if shares is None else dict(shares)
-    deviations, columns = _numbers(value["deviations"], count), found["columns"]
-    seen = _seen(value["seen"], found)
+    columns, names, width = value["columns"], value["names"], found["coefficients"].shape[1]
+    if columns is not None:
+        names = [column["name"] for column in columns]
+    count = width if names is None else len(names)
+    if not all(isinstance(name, str | int) for name in names or ()):
+        raise ValueError("names must be texts")
+    deviations = _numbers(value["deviations"], count)
     if not (deviations > 1.0 / TOO_LARGE).all():
         raise ValueError(f"must have deviations above {1.0 / TOO_LARGE:g}")
-    if columns is None:
-        names = found["feature_names"]
-        return numbers(range(count) if names is None else names.tolist(), deviations, *rows, seen)
-    each = features_stated(columns, deviations.tolist())
-    return Features(each, found["coefficients"].shape[1], *rows, seen)
+    seen = None if value["seen"] is None else np.array(value["seen"], dtype=float)  # null is NaN
+    if seen is not None:
+        _numbers(np.nan_to_num(seen), 3, count)
+        if (seen[2] < 0.0).any() or (seen[2] > 1.0).any():
+            raise ValueError("must have shares of missing values, from 0 to 1, in its third row")
+    shares = None if value["class_shares"] is None else dict(value["class_shares"])
+    rows = _numbers(value["n_rows"]), shares, seen
+    each = None if columns is None else features_stated(columns, deviations.tolist())
+    made = count if each is None else sum(feature.columns.size for feature in each)
+    if made != width:
+        raise ValueError(f"must make {width} columns, one for each coefficient, got {made}")
+    if each is None:
+        return numbers(range(width) if names is None else list(names), deviations, *rows)
+    return Features(each, width, *rows)
 
 
 def _ball(value: Any, found: Found) -> Any:
     ball = unpack_ball(value).seen_with(found["features"])
-    check_epsilon(ball.epsilon)
-    if not isinstance(ball.kappa, str):
-        flip_costs(ball.kappa, found["classes"])
-    elif ball.kappa != "by row":
-        raise ValueError(f"kappa must be a number, got {ball.kappa!r:.40}")
-    costs = ball.feature_costs
-    if isinstance(costs, dict) and list(costs) == list(found["features"].names):
-        costs = np.array([*costs.values()], dtype=float)
-    if not isinstance(costs, np.ndarray):
-        raise ValueError("feature_costs must be a cost for each column")
-    if costs.ndim == 1 and not (costs > 1.0 / TOO_LARGE).all():
-        raise ValueError(f"feature_costs must be above {1.0 / TOO_LARGE:g}")
+    if not ball.is_resolved:
+        raise ValueError("must have numbers for epsilon and feature_costs")
     _numbers(ball.epsilon)
-    ball.on(found["features"])
+    costs = ball.on(found["features"]).costs
+    finite = costs[np.isfinite(costs)]
+    if np.ndim(costs) == 1 and not ((finite > 1.0 / TOO_LARGE) & (finite < TOO_LARGE)).all():
+        raise ValueError(f"feature_costs must be from {1.0 / TOO_LARGE:g} to {TOO_LARGE:g}, or inf")
+    if ball.kappa != "by row":
+        flip_costs(ball.kappa, found["classes"])
     return ball
-
-
-def _one(value: Any, _: Found) -> float:
-    return float(_numbers(value))
-
-
-def _parameters(value: Any, _: Found) -> dict[str, Any]:
-    known = DRLogisticRegression().get_params()
-    stated = {name: unpack(each) for name, each in value.items()}
-    unknown = stated.keys() - known.keys()
-    if unknown:
-        raise ValueError(f"{min(unknown)!r:.40} is not a parameter")
-    return stated
 
 
 def _kept_parameters(model: Any) -> dict[str, Any]:
@@ -235,25 +205,40 @@ def _kept_parameters(model: Any) -> dict[str, Any]:
     return {name: pack(given[name], name) for name in sorted(known & given.keys())}
 
 
-def _stated_features(model: Any) -> dict[str, Any]:
-    features = model.ball_.features
-    shares = features.class_shares
-    return {
-        "deviations": features.deviations,
-        "n_rows": features.n_rows,
-        "class_shares": None if shares is None else [[*pair] for pair in shares.items()],
-        "seen": features.seen,
-    }
+def _estimator(value: Any, _: Found) -> DRLogisticRegression:
+    """An estimator with these parameters."""
+    stated = {name: unpack(each) for name, each in value.items()}
+    unknown = stated.keys() - DRLogisticRegression().get_params().keys()
+    if unknown:
+        raise ValueError(f"{min(unknown)!r:.40} is not a parameter")
+    return DRLogisticRegression(**stated)
 
 
-def _names(model: Any) -> list[str] | None:
-    names = getattr(model, "feature_names_in_", None)
-    return None if names is None else [str(name) for name in names]
+def _result(model: Any) -> dict[str, Any]:
+    result = model.result_
+    return {name: getattr(result, name) for name in _OF_RESULT} | {"status": result.status.name}
 
 
-def _encoded(model: Any) -> list[dict[str, Any]] | None:
-    return None if model.table_ is None else statement_of(model.table_)
+def _certified(value: Any, found: Found) -> dict[str, Any]:
+    """How the fit ended, with its bounds; what contradicts itself is an error."""
+    known = {name: read(value[name]) for name, read in _OF_RESULT.items()}
+    known["gap"] = max(known["objective"] - known["dual_objective"], 0.0)
+    tol = _numbers(found["parameters"].tol)
+    if known["status"] is Status.OPTIMAL and known["gap"] > tol:
+        raise ValueError(f"has a gap of {known['gap']:.3g} and the status OPTIMAL at tol={tol:g}")
+    return known
 
+
+#: What a file has of the result of a fit.
+_OF_RESULT: dict[str, Callable[[Any], Any]] = {
+    "status": Status.__getitem__,
+    "solver": str,
+    "n_iter": int,
+    "solve_time": _numbers,
+    "lam": _numbers,
+    "objective": _numbers,
+    "dual_objective": _numbers,
+}
 
 #: What a file has of a model, and how that is read, in this order: a value may rest on those
 #: before.
@@ -261,19 +246,10 @@ _TABLE: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Found], Any]]] = {
     "classes": (lambda model: model.classes_.tolist(), _classes),
     "coefficients": (attrgetter("coef_"), _coefficients),
     "intercept": (attrgetter("intercept_"), _intercept),
-    "columns": (_encoded, _columns),
-    "feature_names": (_names, _feature_names),
     "features": (_stated_features, _features),
     "ball": (lambda model: pack_ball(model.ball_), _ball),
-    "parameters": (_kept_parameters, _parameters),
-    "status": (attrgetter("result_.status.name"), lambda value, _: Status[value]),
-    "solver": (attrgetter("result_.solver"), lambda value, _: str(value)),
-    "n_iter": (attrgetter("n_iter_"), lambda value, _: int(value)),
-    "seconds": (attrgetter("result_.solve_time"), _one),
-    "lambda": (attrgetter("lambda_"), _one),
-    "objective": (attrgetter("worst_case_loss_"), _one),
-    "dual_bound": (attrgetter("result_.dual_objective"), _one),
-    "gap": (attrgetter("dual_gap_"), _one),
+    "parameters": (_kept_parameters, _estimator),
+    "result": (_result, _certified),
 }
 
 
@@ -299,17 +275,15 @@ def write_model(model: Any, path: str | os.PathLike[str], notes: Mapping[str, An
             "itself: distances are in standard deviations by default"
         )
     check_is_fitted(model, "coef_")
-    contents = {"drlogit_version": __version__}
-    contents |= {key: get(model) for key, (get, _) in _TABLE.items()}
+    contents = {key: get(model) for key, (get, _) in _TABLE.items()}
     _classes(contents["classes"], {})
-    head = {"schema": SCHEMA, "version": VERSION}
-    document = {**head, **contents, "notes": dict(notes)}
-    write_text(path, json_text({**head, "digest": _digest(document), **document}) + "\n")
+    document = {**_SCHEMA, "drlogit_version": __version__, **contents, "notes": dict(notes)}
+    write_text(path, json_text({**document, "digest": _digest(document)}) + "\n")
 
 
 def read_model(path: str | os.PathLike[str]) -> tuple[DRLogisticRegression, dict[str, Any]]:
     """Do what :func:`load_model` does, and return the notes of the command line."""
-    contents, path = Path(path).read_bytes(), Path(path)
+    contents = Path(path).read_bytes()
     if contents.startswith(b"\x80"):
         raise ValueError(
             f"{path} is a pickle, which can run code when it is read: write the model with "
@@ -317,22 +291,16 @@ def read_model(path: str | os.PathLike[str]) -> tuple[DRLogisticRegression, dict
         )
     try:
         document = json.loads(contents.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
+        known = {name: document[name] for name in _SCHEMA}
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise ValueError(
             f"{path} is not a model file written by drlogit fit -o or save_model, or is "
             f"incomplete: {error}"
         ) from None
-    schema = document.get("schema") if isinstance(document, dict) else document
-    if schema != SCHEMA:
+    if known != _SCHEMA:
         raise ValueError(
-            f"{path} is JSON but not a model file: its schema is {schema!r:.60}, expected "
-            f"{SCHEMA!r}"
-        )
-    version = document.get("version")
-    if isinstance(version, bool) or version != VERSION:
-        raise ValueError(
-            f"{path} has version {version!r:.20} of the model format, expected version {VERSION}: "
-            "fit the model again"
+            f"{path} is no model file of this version: expected {_SCHEMA}, got {known!r:.100}; fit "
+            "the model again"
         )
     if document.get("digest") != _digest(document):
         raise ValueError(
@@ -345,7 +313,6 @@ def read_model(path: str | os.PathLike[str]) -> tuple[DRLogisticRegression, dict
         notes = dict(document[key])
         for key, (_, parse) in _TABLE.items():
             found[key] = parse(document[key], found)
-        key = "gap"
         return _model(found), notes
     except KeyError as error:
         raise ValueError(f"{path} is not a valid model file: {key!r} has no {error}") from None
@@ -355,37 +322,24 @@ def read_model(path: str | os.PathLike[str]) -> tuple[DRLogisticRegression, dict
 
 
 def _model(found: Found) -> DRLogisticRegression:
-    """The fitted estimator; a certificate that contradicts itself is an error."""
-    model = DRLogisticRegression(**found["parameters"])
-    model.classes_, model.n_features_in_ = found["classes"], _n_columns(found)
-    if found["feature_names"] is not None:
-        model.feature_names_in_ = found["feature_names"]
-    if found["columns"] is not None:
-        model.table_ = tuple(found["features"].each)
-    claimed = max(found["objective"] - found["dual_bound"], 0.0)
-    if abs(found["gap"] - claimed) > _ROUNDING * max(1.0, abs(found["objective"])):
-        raise ValueError(f"must be 'objective' minus 'dual_bound', {claimed:.3g}")
-    tol = _numbers(model.tol)
-    if found["status"] is Status.OPTIMAL and found["gap"] > tol:
-        raise ValueError(f"must be at most 'tol', {tol:g}, where 'status' is OPTIMAL")
-    two = found["classes"].size == 2
+    """The fitted estimator."""
+    model: DRLogisticRegression = found["parameters"]
+    features = found["features"]
+    model.classes_, model.n_features_in_ = found["classes"], len(features.each)
+    if all(isinstance(name, str) for name in features.names):
+        model.feature_names_in_ = np.array(features.names, dtype=object)
+    if not features.are_columns:
+        model.table_ = tuple(features.each)
+    two = model.classes_.size == 2
     result = Result(
         coef=found["coefficients"][0] if two else found["coefficients"],
         intercept=float(found["intercept"][0]) if two else found["intercept"],
-        lam=found["lambda"],
-        objective=found["objective"],
-        dual_objective=found["dual_bound"],
-        gap=found["gap"],
         dual=None,
-        status=found["status"],
-        n_iter=found["n_iter"],
-        solver=found["solver"],
         setup_time=0.0,
-        solve_time=found["seconds"],
         trace=Trace(),
-        info={},
         column_ball=_ball_of_columns(found, fit_intercept=bool(model.fit_intercept)),
         ball=found["ball"],
+        **found["result"],
     )
     set_result(model, result)
     return model

@@ -1,7 +1,7 @@
 """Parameters and balls as JSON, and back.
 
-A list, a tuple or an array is a JSON list.  What JSON has no form for is an object of one entry:
-``{"number": "inf"}``, ``{"mapping": [[key, value], ...]}``, ``{"ball": {...}}``.
+What JSON has no form for is an object of one entry: ``{"number": "inf"}``, ``{"tuple": [...]}``,
+``{"array": [...]}``, ``{"mapping": [[key, value], ...]}``, ``{"ball": {...}}``.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ def pack(value: Any, name: str) -> Any:
         return {"ball": pack_ball(value)}
     if isinstance(value, Mapping):
         return {"mapping": [[pack(one, name) for one in pair] for pair in value.items()]}
+    kind = type(value).__name__.removeprefix("nd")
     value = value.tolist() if hasattr(value, "tolist") else value  # of NumPy or pandas
     if isinstance(value, list | tuple):
-        return [pack(one, name) for one in value]
+        packed = [pack(one, name) for one in value]
+        return {kind: packed} if kind in ("tuple", "array") else packed
     if isinstance(value, float) and not math.isfinite(value):
         return {"number": str(value)}
     if value is None or isinstance(value, bool | int | float | str):
@@ -35,17 +37,6 @@ def pack(value: Any, name: str) -> Any:
     )
 
 
-def unpack(value: Any) -> Any:
-    """The inverse of :func:`pack`."""
-    if isinstance(value, list):
-        return [unpack(one) for one in value]
-    if not isinstance(value, dict):
-        return value
-    ((kind, content),) = value.items()
-    kinds: dict[str, Any] = {"ball": unpack_ball, "number": float}
-    return dict(unpack(content)) if kind == "mapping" else kinds[kind](content)
-
-
 def pack_ball(ball: Ball) -> dict[str, Any]:
     """A ball as it was written, or in plain numbers if it was resolved."""
     fields = {name: value for name, value in vars(ball).items() if not name.startswith("_")}
@@ -54,13 +45,28 @@ def pack_ball(ball: Ball) -> dict[str, Any]:
     return stated if tolerances is None else {**stated, "tolerating": pack(tolerances, "ball")}
 
 
+def unpack(value: Any) -> Any:
+    """The inverse of :func:`pack`."""
+    if isinstance(value, list):
+        return [unpack(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    ((kind, content),) = value.items()
+    return _KINDS[kind](content if kind == "ball" else unpack(content))
+
+
 def unpack_ball(stated: Mapping[str, Any]) -> Ball:
     """The inverse of :func:`pack_ball`; ``ValueError`` or ``TypeError`` for what is no ball."""
     given = {name: unpack(value) for name, value in stated.items()}
-    if isinstance(given.get("bounds"), dict):
-        given["bounds"] = {name: tuple(ends) for name, ends in given["bounds"].items()}
-    if isinstance(given.get("feature_costs"), list):
-        given["feature_costs"] = np.array(given["feature_costs"], dtype=float)
     tolerances = given.pop("tolerating", None)
     ball = Ball() if tolerances is None else Ball.tolerating(**tolerances)
     return ball.replace(**given)
+
+
+_KINDS: dict[str, Any] = {
+    "ball": unpack_ball,
+    "number": float,
+    "tuple": tuple,
+    "array": np.array,
+    "mapping": dict,
+}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import bz2
 import csv
-import difflib
 import gzip
 import io
 import lzma
@@ -22,27 +21,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..problem.features import position_of
 from ..rows.arrays import FloatArray
 from ..rows.checks import ParameterError
 
 FORMATS = ("csv", "parquet", "svmlight")
 
-_SUFFIXES = {"parquet": (".parquet", ".pq"), "svmlight": (".svm", ".svmlight", ".libsvm")}
+_SUFFIXES = {".parquet": "parquet", ".pq": "parquet"}
+_SUFFIXES |= dict.fromkeys((".svm", ".svmlight", ".libsvm"), "svmlight")
 
 _OPENERS: dict[str, Callable[..., Any]] = {".bz2": bz2.open, ".gz": gzip.open, ".xz": lzma.open}
-
-#: How workbooks of spreadsheets begin: new ones as archives.
-_WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 
 #: Text for "missing" in CSV files, besides those that pandas knows.
 _MISSING = ["?"]
 
 #: What libraries raise for files that are damaged or something else.
 _ERRORS = (ValueError, TypeError, EOFError, OSError, zlib.error, lzma.LZMAError, csv.Error)
-
-
-class DataFileError(ValueError):
-    """A data file is not as it must be; the message names the file."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +57,8 @@ class DataFile:
     @property
     def kind(self) -> str:
         """The format: as stated, or else that of the suffix, or else CSV."""
-        suffixes = {each.lower() for each in Path(self.path).suffixes}
-        named = [kind for kind, known in _SUFFIXES.items() if suffixes & {*known}]
+        suffixes = [each.lower() for each in Path(self.path).suffixes]
+        named = [_SUFFIXES[each] for each in suffixes if each in _SUFFIXES]
         return self.format or (named[0] if named else "csv")
 
     def read_table(self, texts: Collection[str] = (), exact: Collection[str] = ()) -> Any:
@@ -74,83 +68,81 @@ class DataFile:
         the columns ``exact``, in which no text means "missing".
         """
         parquet = self.kind == "parquet"
-        with self._errors():
-            frame = self._read_parquet() if parquet else self._read_csv(texts, exact)
-            if not len(frame):
-                raise DataFileError(f"{self.name} has no rows")
-            return frame
+        frame = self._read_parquet() if parquet else self._read_csv(texts, exact)
+        if not len(frame):
+            raise ValueError(f"{self.name} has no rows")
+        return frame
 
     def read_svmlight(self, n_features: int | None = None) -> tuple[Any, FloatArray]:
         """The matrix and the labels of an svmlight file."""
         from sklearn.datasets import load_svmlight_file
 
+        file = io.BytesIO(self._contents())
         with self._errors():
             return load_svmlight_file(  # type: ignore[no-any-return]
-                io.BytesIO(self._contents()), n_features=n_features, zero_based=self.zero_based
+                file, n_features=n_features, zero_based=self.zero_based
             )
 
     def find(self, name: str, names: Sequence[str], parameter: str) -> str:
         """A column of the file by its name, which the parameter states; an error if not there."""
-        if name in names:
-            return name
-        near = near_names(name, names)
-        shown = ", ".join(f"{each!r:.30}" for each in names[:8])
-        more = f" and {len(names) - 8} more" if len(names) > 8 else ""
-        hint = f": did you mean {near[0]!r:.60}?" if near else ""
-        raise ParameterError(
-            parameter, f"names the column {name!r:.60}, but {self.name} has {shown}{more}{hint}"
-        )
+        return names[position_of(name, names, parameter, self.name)]
 
     def _contents(self) -> bytes:
-        if self.path == "-":
-            contents = sys.stdin.buffer.read()
-        else:
-            with _OPENERS.get(Path(self.path).suffix.lower(), open)(self.path, "rb") as file:
-                contents = file.read()
+        with self._errors():
+            if self.path == "-":
+                contents = sys.stdin.buffer.read()
+            else:
+                with _OPENERS.get(Path(self.path).suffix.lower(), open)(self.path, "rb") as file:
+                    contents = file.read()
         if not contents.strip():
-            raise DataFileError(f"{self.name} is empty")
-        if contents.startswith(_WORKBOOKS):
-            raise DataFileError(
-                f"{self.name} is a spreadsheet or an archive: save the sheet as CSV (in Excel: CSV "
-                "UTF-8)"
-            )
+            raise ValueError(f"{self.name} is empty")
         return bytes(contents)
+
+    def _text(self) -> str:
+        contents = self._contents()
+        try:
+            text = contents.decode(self.encoding)
+        except (UnicodeError, LookupError):
+            text = "\0"
+        if "\0" in text:
+            raise ParameterError(
+                "encoding",
+                f"must be that of {self.name}, which is not {self.encoding} text: try latin1 or "
+                "utf-16, or save the sheet of a spreadsheet as CSV (in Excel: CSV UTF-8)",
+            )
+        return text.removeprefix("\ufeff")
 
     def _read_csv(self, texts: Collection[str], exact: Collection[str]) -> Any:
         import pandas as pd
 
         if len(self.delimiter) != 1:
             raise ParameterError("delimiter", f"must be one character, got {self.delimiter!r}")
-        contents = self._contents()
-        form = {"sep": self.delimiter, "encoding": self.encoding, "skipinitialspace": True}
-        as_it_stands = {**form, "dtype": str, "keep_default_na": False}
-        first = pd.read_csv(io.BytesIO(contents), header=None, nrows=1, **as_it_stands)
-        names = [str(name).strip("\ufeff ") for name in first.iloc[0]]
-        if any("\0" in name for name in names):
-            raise UnicodeDecodeError(self.encoding, b"\0", 0, 1, "NUL")
-        if "" in names:
-            raise DataFileError(
-                f"column {names.index('') + 1} of {self.name} has no name; the first line of a CSV "
-                "file names the columns"
+        text = self._text()
+        form: dict[str, Any] = {"delimiter": self.delimiter, "skipinitialspace": True}
+        lines = csv.reader(io.StringIO(text, newline=None), **form)
+        with self._errors():
+            names = [name.strip() for name in next(filter(None, lines), [""])]
+        twice = [name for name, times in Counter(names).items() if times > 1]
+        if "" in names or twice:
+            found = f"two columns named {twice[0]!r:.60}" if twice else "a column without a name"
+            raise ValueError(
+                f"{self.name} has {found}; the first line of a CSV file names the columns"
             )
-        repeated = [name for name, times in Counter(names).items() if times > 1]
-        if repeated:
-            raise DataFileError(f"{self.name} has two columns named {repeated[0]!r:.60}")
         form |= {"header": 0, "names": names, "index_col": False, "decimal": self.decimal}
-        with warnings.catch_warnings():
+        dtype = {name: str for name in names if name in texts}
+        with self._errors(), warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            dtype = {name: str for name in texts if name in names}
             frame = pd.read_csv(
-                io.BytesIO(contents), dtype=dtype, na_values=_MISSING, low_memory=False, **form
+                io.StringIO(text), dtype=dtype, na_values=_MISSING, low_memory=False, **form
             )
-        for name in set(exact) & set(names):
-            frame[name] = pd.read_csv(io.BytesIO(contents), **{**form, **as_it_stands})[name]
+        for name in {*exact} & {*names}:
+            as_it_stands = {"dtype": str, "keep_default_na": False}
+            frame[name] = pd.read_csv(io.StringIO(text), **form, **as_it_stands)[name]
         if frame[names[-1]].isna().any():  # pandas fills up rows that are cut short
-            rows = csv.reader(io.StringIO(contents.decode(self.encoding)), delimiter=self.delimiter)
-            for row in rows:
+            for row in lines:
                 if row and len(row) != len(names):
-                    raise DataFileError(
-                        f"{self.name}: line {rows.line_num} has {len(row)} fields, expected "
+                    raise ValueError(
+                        f"{self.name}: line {lines.line_num} has {len(row)} fields, expected "
                         f"{len(names)}"
                     )
         return frame
@@ -158,20 +150,16 @@ class DataFile:
     def _read_parquet(self) -> Any:
         import pandas as pd
 
-        frame = pd.read_parquet(io.BytesIO(self._contents()))
+        file = io.BytesIO(self._contents())
+        with self._errors():
+            frame = pd.read_parquet(file)
         return frame if frame.index.name is None else frame.reset_index()
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Whatever is wrong with the file as a ``ValueError`` of one line that names it."""
+        """What a library cannot read as a ``ValueError`` of one line that names the file."""
         try:
             yield
-        except (UnicodeDecodeError, LookupError):
-            raise ParameterError(
-                "encoding",
-                f"must be that of {self.name}, which is not {self.encoding} text: try latin1 or "
-                "utf-16, or save the file as UTF-8 (in Excel: CSV UTF-8)",
-            ) from None
         except Warning:  # of pandas
             raise ParameterError(
                 "delimiter",
@@ -179,21 +167,10 @@ class DataFile:
                 "than its first line has names",
             ) from None
         except _ERRORS as error:
-            if (
-                isinstance(error, DataFileError | ParameterError)
-                or getattr(error, "errno", None) is not None
-            ):
+            if getattr(error, "errno", None) is not None:  # there is no such file
                 raise
             found = " ".join(str(error).split())
-            raise DataFileError(
+            raise ValueError(
                 f"{self.name} cannot be read as {self.kind}; it may be damaged, or of another "
                 f"format: {found:.160}"
             ) from error
-
-
-def near_names(text: str, names: Sequence[str]) -> list[str]:
-    """Up to three names that may have been meant: misspelt, in other case, or cut short."""
-    low = text.lower()
-    within = [name for name in names if len(low) > 1 and low in name.lower()]
-    found = difflib.get_close_matches(text, names[:1000], n=3)  # each takes a millisecond
-    return list(dict.fromkeys(found + within))[:3]

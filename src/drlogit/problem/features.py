@@ -142,7 +142,7 @@ def numbers(
     return Features(_Numbers(names, deviations), deviations.size, n_rows, class_shares, seen)
 
 
-def position_of(column: Any, names: Sequence[Any], parameter: str) -> int:
+def position_of(column: Any, names: Sequence[Any], parameter: str, table: str = "X") -> int:
     """The position of a column given by name or position; ``ValueError`` if there is none."""
     if not isinstance(column, bool | list | dict) and column in names:
         return int(names.index(column))
@@ -150,8 +150,10 @@ def position_of(column: Any, names: Sequence[Any], parameter: str) -> int:
     if is_position and -len(names) <= column < len(names):
         return int(column) % len(names)
     shown = ", ".join(f"{name!r:.30}" for name in names[:8]) + (", …" if len(names) > 8 else "")
-    near = get_close_matches(str(column), [str(name) for name in names[:1000]], n=1)
-    hint = f": did you mean {near[0]!r:.60}?" if near else ""
+    known = {str(name).casefold(): name for name in names[:1000]}
+    near = get_close_matches(str(column).casefold(), known, n=1)
+    hint = f": did you mean {known[near[0]]!r:.60}?" if near else ""
     if isinstance(column, str) and isinstance(names, range):
         hint = ": in a pipeline, set_output(transform='pandas') keeps the names of columns"
-    raise ParameterError(parameter, f"names the column {column!r:.60}, but X has {shown}{hint}")
+    problem = f"names the column {column!r:.60}, but {table} has {shown}{hint}"
+    raise ParameterError(parameter, problem)

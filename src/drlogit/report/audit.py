@@ -289,8 +289,7 @@ class Audit:
         lines.append(f"On {self.n} rows, {said(each.metric, each.nominal)}.")
         lines.append(decides(each.metric))
         if each.promise is not None:
-            made = each.promise
-            sign = each.metric.sign
+            made, sign = each.promise, each.metric.sign
             lines.append(
                 f"With {100.0 * made.confidence:.10g} % confidence, in the population of {made.n} "
                 "rows that the model had not seen and in every one within the ball around it, at "

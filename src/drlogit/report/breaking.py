@@ -19,6 +19,7 @@ from ..problem.features import Feature
 from ..robustness.adversary import Adversary
 from ..robustness.metrics import Metric
 from ..rows.arrays import FloatArray
+from ..rows.checks import TOO_LARGE
 
 #: The number of columns whose breaking points are computed: those that change scores most.
 MOST_COLUMNS = 30
@@ -141,7 +142,7 @@ def _change(
     costs = adversary.ball.feature_costs
     cost = costs[feature.name] if isinstance(costs, Mapping) else 1.0 / feature.deviation
     own = slopes[feature.columns]
-    if not math.isfinite(cost) or not own.any():
+    if not math.isfinite(cost) or not gap < TOO_LARGE * np.abs(own).max():
         return None
     if feature.is_category:
         levels = [*(feature.levels or ()), feature.otherwise]
