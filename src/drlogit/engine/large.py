@@ -7,15 +7,13 @@ Between two surveys of all rows the log-loss is replaced by its quadratic model 
 (one Gram matrix), and only the samples of an active set keep their hinges.  The driver sees a
 matrix and the active samples, which are gathered into memory.
 
-1. Start: the optimum on a subsample, or an earlier result.  One Newton step finds a better multiple
-   of it; along multiples of the model no sample crosses its kink.
-2. Quadratic model: Gram matrix and gradient at the point of expansion.  Active set: the samples
-   whose margin may cross the kink κλ during this step.  How far a step carries margins follows from
-   its force, the curvature of the loss, and the samples that it flips on its way.
+1. Start: the optimum on a subsample, or an earlier result.
+2. Quadratic model: Gram matrix and gradient at the best point.  Active set: the samples whose
+   margin may cross the kink κλ during this step.  How far a step carries margins follows from its
+   force, the curvature of the loss, and the samples that it flips on its way.
 3. The driver solves the model, to a small share of the distance from the optimum.
 4. A survey at its solution gives the objective, the next gradient, and the bound of the dual point
-   that the model's multipliers make (``s - h''·Z(d + c)``, a).  If the step gains too little and
-   samples outside the active set have crossed their kink, these join it.
+   that the model's multipliers make (``s - h''·Z(d + c)``, a).
 5. Repeat from 2 until the bound is within the tolerance.  The Gram matrix is kept while steps gain
    what it predicts.  Along multiples of the model it gets its present curvature, which a survey
    computes: the optimum on a subsample overfits, and most of the remaining error is removed by
@@ -28,21 +26,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..dual.bound import DualSums, lower_bound
 from ..problem.losses import flip_probability
 from ..problem.problem import Problem
 from ..problem.result import Monitor, Solution, Status
-from ..rows.arrays import BoolArray, FloatArray
+from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
-from ..rows.interface import BlockFunction, Rows, State
+from ..rows.interface import Rows, State
 from ..rows.reductions import Sum
-from ..starts.sample import GatheredSamples, gathered, most_entries, picked, sampled
+from ..starts.sample import gathered, most_entries, picked, sampled
 from ..starts.start import Start, sampling_error, with_lambda
 from . import _survey, driver
 from ._labels import (
@@ -54,7 +51,7 @@ from ._labels import (
     predict_labels,
 )
 from ._sums import COUNT, CURVATURE, ENTROPY, LOSS, PROOF_ENTROPY, SLOPE, VALUE
-from ._survey import EDGES, SurveyStep, survey, survey_step
+from ._survey import survey
 from .front import distinct_samples
 from .interior_point import solve_scaled
 from .labels import LabelScaling
@@ -62,60 +59,44 @@ from .protocols import Samples
 from .settings import SETTINGS
 from .wide import is_wide
 
-#: Expansions, and solutions of one model with a growing active set, before the driver takes over.
+#: Quadratic models before the driver takes over.
 MOST_MODELS = 12
 
-#: How exactly the driver solves a model, in units of the distance (.0002 to .02 are alike).
-_INNER = 0.002
+#: How exactly the driver solves a model, in units of the distance (.0002 to .02 are alike), and in
+#: how many iterations.
+_INNER, _MOST_INNER = 0.002, 60
 
-#: A step is taken if it gains this share of what the model predicts.
-_GAINED = 0.5
+#: A step that gains less than this share of what the model predicts has carried samples outside the
+#: active set across their kink; the set then reaches so much farther.
+_GAINED, _WIDENED = 0.5, 3.0
+
+#: Bins of distances from the kink: these divide an octave, and span these numbers of bins from 1.
+_PER_OCTAVE, _BINS = 8, (-320, 240)
+
+#: The largest distance of each bin.
+EDGES = 2.0 ** (np.arange(_BINS[0], _BINS[1] + 1) / _PER_OCTAVE)
+
+#: Gram matrices of all samples, of a subsample and of active sets, in those of all; visits.
+WorkCounts = dict[str, float]
 
 #: Report of the objective, the bound and λ; True ends the run.
 Report = Callable[[float, float, float], bool]
 
 
-@dataclass
-class WorkCounts:
-    """What a fit took, in Gram matrices of all its samples, and visits to the rows."""
-
-    grams: float = 0.0
-    sample_grams: float = 0.0
-    near_grams: float = 0.0  # of active sets
-    visits: int = 0
-
-    @property
-    def total(self) -> float:
-        """All Gram matrices."""
-        return float(self.grams + self.sample_grams + self.near_grams)
-
-
-class LargeFit(NamedTuple):
-    """Where the method ended: the model with λ, the bound, and the dual point (s, a) of it."""
-
-    model: FloatArray
-    objective: float
-    bound: float
-    point: State | None
-    status: Status
-
-
 class SurveyState(NamedTuple):
-    """What a block remembers: margins, h'' at the expansion, the active set, a survey's (s, a)."""
+    """What a block remembers: margins, h'' of the Gram matrix, the active set, (s, a)."""
 
     u: FloatArray
-    curvature: FloatArray = np.zeros(0)
-    active: NDArray[np.uint8] = np.zeros(0, dtype=np.uint8)
-    point: FloatArray = np.zeros((2, 0))
+    bent: FloatArray
+    active: BoolArray
+    point: tuple[FloatArray, FloatArray]
 
 
-class Expansion(NamedTuple):
+class Surveyed(NamedTuple):
     """A point that the loss can be expanded at.
 
     ``gradient`` is that of loss and hinges with the flips above the kink; ``product`` is the
-    Hessian of the loss times the model; ``histograms`` are those of distances from the kink
-    (``_survey``).  After a step, ``excess`` is the objective above that of the quadratic model, and
-    ``crossed`` how much of it is due to samples outside the active set.
+    Hessian of the loss times the model.
     """
 
     state: State
@@ -123,23 +104,15 @@ class Expansion(NamedTuple):
     objective: float
     gradient: FloatArray
     product: FloatArray
-    histograms: FloatArray
-    excess: float = 0.0
-    crossed: float = 0.0
 
 
-class ModelSolution(NamedTuple):
-    """The solution of a quadratic model.
+class LargeFit(NamedTuple):
+    """Where the method ended: the best point, the bound, and the survey whose (s, a) prove it."""
 
-    The dual point changes margins along ``dual_change`` by the curvature of the expansion and, as a
-    ``multiple`` of the margins, by their present one.  ``flips`` are those of the active set.
-    """
-
-    model: FloatArray
-    objective: float
-    dual_change: FloatArray
-    multiple: float
-    flips: FloatArray
+    at: Surveyed
+    bound: float
+    proof: State
+    status: Status
 
 
 #: A state of the quadratic model: that of the hinges, the model, the parabola's gradient there.
@@ -225,84 +198,70 @@ class QuadraticSamples(Samples[QuadraticState, QuadraticPoint]):
 
 
 class LargeRun:
-    """A run of the method: the Gram matrix of the last expansion and the best bound so far."""
+    """A run of the method: the last Gram matrix and the best bound so far."""
 
     def __init__(self, posed: LabelScaling, work: WorkCounts) -> None:
         self.posed, self.work = posed, work
         self.problem: Problem = posed.problem
         self.rows: Rows = self.problem.rows
-        self.kappa = self.problem.kappa
         self.newton = posed.newton(self.problem.epsilon)
-        self.bound = 0.0
-        self.point: State | None = None
-        self.gram, self.mean_curvature = np.zeros((0, 0)), 0.0
+        self.bound, self.proof, self.reach = -1.0, State(), SETTINGS.reach
         # How far a step moves margins, and how many samples the active set may have.
         entries = max(self.rows.n_nonzeros / self.rows.n_samples, 1.0)
         self.moved, self.most = 0.0, most_entries(self.rows) / entries
 
     def solve(self, start: Start, tol: float, report: Report) -> LargeFit | None:
         """The optimum from a start; None where the method does not pay or fails."""
-        at, distance, subsampled = self._open(start), start.distance, start.sampled
+        model, distance, subsampled = (
+            np.append(start.model, start.lam),
+            start.distance,
+            start.sampled,
+        )
         if not subsampled:
             self.most = min(self.most, SETTINGS.crowded * self.rows.n_samples)
+        zero = np.zeros(model.size)
+        origin = Surveyed(self.rows.run(_origin)[0], zero, math.inf, zero, zero)
+        at = self._survey(origin, model, zero, 0.0, None)
+        expand = True
         for _ in range(MOST_MODELS):
+            if expand:
+                at = at._replace(state=self._expanded(at.state))
             chosen = self._active_set(at, distance, subsampled)
             if chosen is None:
                 return None
-            state, distance = chosen
-            target = max(_INNER * distance, 0.1 * tol)
-            new = self._step(at._replace(state=state), distance, target, tol, subsampled)
-            if new is None:
+            state, before = chosen
+            target = max(_INNER * before, 0.1 * tol)
+            found = self._step(at._replace(state=state), before, target, subsampled)
+            if found is None:
                 return None
-            before, subsampled = distance, False
-            at = new if new.objective <= at.objective else at
-            certified = max(at.objective - self.bound, 0.0)
-            distance = min(certified, 3.0 * (abs(new.excess) + target))
+            new, predicted = found
+            gained, subsampled = at.objective - new.objective, False
+            enough = gained >= _GAINED * (at.objective - predicted)
+            at = new if gained >= 0.0 else at
+            gap = max(at.objective - self.bound, 0.0)
+            distance = min(gap, 3.0 * (abs(new.objective - predicted) + target))
             stop = report(at.objective, self.bound, float(at.model[-1]))
-            if certified <= tol or stop:
-                status = Status.OPTIMAL if certified <= tol else Status.STOPPED
-                return LargeFit(at.model, at.objective, self.bound, self.point, status)
-            if distance > SETTINGS.helpful * before:
-                at = self._expand(at.state, at.model, 1.0)
-        return LargeFit(at.model, at.objective, self.bound, self.point, Status.STALLED)
-
-    # --- the quadratic model -----------------------------------------------------------------
-
-    def _visit(
-        self, function: BlockFunction, state: State | None, *arguments: Any
-    ) -> tuple[State, tuple[Any, ...]]:
-        self.work.visits += 1
-        return self.rows.run(function, state, *arguments)
+            if gap <= tol or stop:
+                status = Status.OPTIMAL if gap <= tol else Status.STOPPED
+                return LargeFit(at, self.bound, self.proof, status)
+            self.reach *= 1.0 if enough else _WIDENED
+            expand = enough and distance > SETTINGS.helpful * before
+        return LargeFit(at, self.bound, self.proof, Status.STALLED)
 
     def _kink(self, model: FloatArray) -> float:
         return self.problem.cost.kink(float(model[-1]))
 
-    def _open(self, start: Start) -> Expansion:
-        """Expand at the best multiple of a start that one Newton step finds."""
-        model = np.append(start.model, start.lam)
-        state, ((slope, curvature),) = self._visit(_open, None, model, self._kink(model))
-        slope += self.problem.epsilon * start.lam
-        factor = 1.0 - slope / curvature if curvature > 0.0 else 1.0
-        factor = min(max(factor, 0.1), 2.0)  # .1 and .2 are alike near ε_max
-        return self._expand(state, factor * model, factor)
-
-    def _expand(self, state: State, model: FloatArray, factor: float) -> Expansion:
-        """Gram matrix, gradient and objective at a model, ``factor`` times that of the state."""
-        state, (gram, sums) = self._visit(_expand, state, factor, self._kink(model), self.kappa)
-        self.gram = np.zeros((model.size, model.size))
+    def _expanded(self, state: State) -> State:
+        """The Gram matrix of the loss at the margins of a state."""
+        self.work["grams"] += 1
+        self.work["visits"] += 1
+        state, (gram, self.mean_curvature) = self.rows.run(_expand, state)
+        self.gram = np.zeros((self.newton.size, self.newton.size))
         self.gram[:-1, :-1] = gram
-        self.work.grams += 1.0
-        parts = _survey.parts_of(sums, model.size)
-        self.mean_curvature = float(parts.scalars[_survey.CURVATURE])
-        return self._expansion(state, model, parts)
-
-    def _expansion(self, state: State, model: FloatArray, parts: _survey.SurveySums) -> Expansion:
-        loss = parts.scalars[_survey.LOSS] + parts.scalars[_survey.HINGES]
-        objective = float(self.problem.epsilon * model[-1] + loss)
-        return Expansion(state, model, objective, parts.gradient, parts.product, parts.histograms)
+        return state
 
     def _active_set(
-        self, at: Expansion, distance: float, subsampled: bool
+        self, at: Surveyed, distance: float, subsampled: bool
     ) -> tuple[State, float] | None:
         """The samples whose margin may cross the kink, and the distance; None: they are too many.
 
@@ -310,176 +269,113 @@ class LargeRun:
         samples within r of the kink.  The error of a subsample is a force on the margins, any other
         distance an energy.
         """
-        if not self.problem.flips:
+        problem, kink = self.problem, self._kink(at.model)
+        if not problem.flips:
             return self.rows.run(_within, at.state, math.inf, 0.0)[0], distance
-        within, below = np.cumsum(at.histograms, axis=1)
-        beyond = below[-1] - below
-        force = EDGES * self.mean_curvature + 0.5 * within[:-1]
+        _, (weights, above) = self.rows.run(_near_kink, at.state, kink)
+        within, beyond = np.cumsum(weights), above.sum() - np.cumsum(above)
+        force = EDGES * self.mean_curvature + 0.5 * within
         if subsampled:
-            k = np.searchsorted(force, SETTINGS.reach * math.sqrt(0.5 * distance))
+            far = force >= self.reach * math.sqrt(0.5 * distance)
         else:
-            k = np.searchsorted(EDGES * force, 2.0 * SETTINGS.reach**2 * distance)
-        self.moved = float(EDGES[np.minimum(k, EDGES.size - 1)]) / SETTINGS.reach
+            far = EDGES * force >= 2.0 * self.reach**2 * distance
+        far[-1] = True
+        self.moved = float(EDGES[np.argmax(far)]) / self.reach
         # At least as many as can be at the kink, and so many that the flips of the others leave
         # a part of ε.
-        k = max(k, np.searchsorted(within, (at.model.size + 1) / self.rows.n_samples))
-        k = max(k, np.argmax(self.problem.kappa * beyond <= 0.9 * self.problem.epsilon))
-        k = np.minimum(k, EDGES.size - 1)
+        far &= within >= min((at.model.size + 1) / self.rows.n_samples, within[-1])
+        far &= problem.kappa * beyond <= 0.9 * problem.epsilon
+        k = np.argmax(far)
         if subsampled:
-            distance = 0.5 * float(EDGES[k] * force[k]) / SETTINGS.reach**2
-        kink = self._kink(at.model)
+            distance = 0.5 * float(EDGES[k] * force[k]) / self.reach**2
         state, (count,) = self.rows.run(_within, at.state, kink, float(EDGES[k]))
         return None if count > self.most else (state, distance)
 
-    # --- a step ------------------------------------------------------------------------------
-
     def _step(
-        self, at: Expansion, distance: float, target: float, tol: float, subsampled: bool
-    ) -> Expansion | None:
-        """A step to the solution of the quadratic model, or a shorter one.
+        self, at: Surveyed, distance: float, target: float, subsampled: bool
+    ) -> tuple[Surveyed, float] | None:
+        """The solution of the quadratic model (20), surveyed, and the objective that it predicts.
 
-        Samples that cross their kink outside the active set join it, and the model is solved again.
-        On the way from a subsample to all rows the driver need not prove its distance.
-        """
-        begin, off = at.model, distance
-        for _ in range(MOST_MODELS):
-            active = gathered(self.rows, _gather, self.rows.pair(at.state, self.rows.offsets))
-            self.work.visits += 1
-            solution = self._solve_model(at, begin, active, off, target, subsampled)
-            if solution is None:
-                return None
-            length, new = 1.0, self._survey(at, solution, active, 1.0)
-            while not (enough := self._enough(at, solution, new, length, tol)) and length > 1e-3:
-                if length == 1.0 and new.crossed > 0.5 * new.excess:
-                    break
-                length *= 0.5
-                new = self._survey(at, solution, active, length)
-            if enough or length < 1.0:
-                return new
-            kinks = self._kink(at.model), self._kink(solution.model)
-            both = self.rows.pair(at.state, new.state)
-            state, (count,) = self.rows.run(_widened, both, *kinks)
-            if count > self.most:
-                return None
-            at, begin, off = at._replace(state=state), solution.model, new.excess
-        return None
-
-    def _solve_model(
-        self,
-        at: Expansion,
-        begin: FloatArray,
-        active: GatheredSamples,
-        off: float,
-        target: float,
-        estimated: bool,
-    ) -> ModelSolution | None:
-        """The driver on the quadratic model (20), with the present curvature along the model.
-
-        ``off`` is the distance of ``begin`` from the solution; ``estimated``: an estimate of the
-        distance ends the run, too.
+        The model has the present curvature along multiples of the point.
         """
         newton, model, kink = self.newton, at.model, self._kink(at.model)
-        gain, slope = _flips_above(active.block, active.u, kink, self.kappa)
+        active = gathered(self.rows, _gather, self.rows.pair(at.state, self.rows.offsets))
+        self.work["visits"] += 1
+        gain, slope = _flips_above(active.block, active.u, kink, self.problem.kappa)
         value = at.objective - self.problem.epsilon * float(model[-1]) - gain
         products = np.stack([self.gram @ model, at.product])  # of the expansion, and now
         along = np.where(products @ model > 0.0, products @ model, math.inf)
         gram = self.gram + (products.T * [-1.0 / along[0], 1.0 / along[1]]) @ products
+        least, kappa = SETTINGS.bent * self.mean_curvature, self.problem.kappa
         samples = QuadraticSamples(
-            active.block,
-            self.kappa,
-            SETTINGS.bent * self.mean_curvature,
-            model,
-            value,
-            at.gradient - slope,
-            gram,
+            active.block, kappa, least, model, value, at.gradient - slope, gram
         )
         # A μ as large as a step: sharper hinges would block it.
-        mu = max(off / (2.0 * float(active.block.weights.sum()) + 1.0), self.moved)
+        mu = max(distance / (2.0 * float(active.block.weights.sum()) + 1.0), self.moved)
         mu = min(SETTINGS.start_mu, mu)
-        x = begin / self.posed.scale
-        x[-1] += min(off / newton.epsilon, 0.1 * x[-1])
+        x = model / self.posed.scale
+        x[-1] += min(distance / newton.epsilon, 0.1 * x[-1])
         newton.open(x, mu)
+        opened = samples.open(newton.trial(0.0), mu)
 
         def enough(*_: object) -> bool:
             distance = max(newton.best - newton.expected, newton.complementarity)
-            return estimated and newton.dual > 0.0 and bool(distance <= target)
+            return subsampled and newton.dual > 0.0 and bool(distance <= target)
 
-        opened = samples.open(newton.trial(0.0), mu)
-        found = driver.run(samples, newton, opened, mu, target, 60, enough)
-        self.work.near_grams += samples.gram_rows / self.rows.n_samples
+        found = driver.run(samples, newton, opened, mu, target, _MOST_INNER, enough)
+        self.work["near_grams"] += samples.gram_rows / self.rows.n_samples
         if found.point is None:
             return None
         slopes_at, shares = found.point
         change = slopes_at - model
         then, now = products @ change / along
-        return ModelSolution(
-            newton.best_model(),
-            float(newton.best),
-            change - then * model,
-            float(now),
-            shares[1, 0],
+        chosen = active.numbers, shares[1, 0]
+        new = self._survey(
+            at, newton.best_model() - model, change - then * model, float(now), chosen
         )
+        return new, float(newton.best)
 
     def _survey(
-        self, at: Expansion, solution: ModelSolution, active: GatheredSamples, length: float
-    ) -> Expansion:
-        """All samples after a step of this length; the bound of its dual point is kept."""
-        change = solution.model - at.model
-        model = at.model + length * change
-        state, (sums,) = self._visit(
+        self,
+        at: Surveyed,
+        change: FloatArray,
+        dual_change: FloatArray,
+        multiple: float,
+        flips: tuple[IndexArray, FloatArray] | None,
+    ) -> Surveyed:
+        """All samples after a step; the bound of its dual point is kept.
+
+        The dual point changes margins along ``dual_change`` by the curvature of the expansion and,
+        as a ``multiple`` of the margins, by their present one.  ``flips`` are the samples of the
+        active set and their shares; without, no label flips.
+        """
+        problem, model, P = self.problem, at.model + change, change.size
+        kinks = math.inf if flips is None else self._kink(at.model), self._kink(model)
+        numbers, shares = (np.zeros(0, np.intp), np.zeros(0)) if flips is None else flips
+        self.work["visits"] += 1
+        state, (sums,) = self.rows.run(
             _survey_step,
             self.rows.pair(at.state, self.rows.offsets),
-            active.numbers,
-            solution.flips,
-            self.kappa,
-            self._kink(at.model),
-            self._kink(model),
+            numbers,
+            shares,
+            problem.kappa,
+            kinks,
             change,
-            length,
-            solution.dual_change,
-            solution.multiple,
+            dual_change,
+            multiple,
         )
-        parts = _survey.parts_of(sums, model.size)
+        adjoint, gradient, product, scalars = np.split(sums, [P, 2 * P, 3 * P])
         dual = DualSums(
-            -parts.adjoint[:-1],
-            -float(parts.adjoint[-1]),
-            parts.scalars[_survey.ENTROPY],
-            parts.scalars[_survey.ADDITIONS],
+            -adjoint[:-1],
+            -float(adjoint[-1]),
+            scalars[_survey.ENTROPY],
+            scalars[_survey.ADDITIONS],
         )
-        bound, _ = lower_bound(self.posed.coordinates, self.problem.epsilon, dual)
-        if bound > self.bound or self.point is None:
-            self.bound, self.point = bound, state
-        new = self._expansion(state, model, parts)
-        crossed = float(parts.scalars[_survey.CROSSED])
-        return new._replace(excess=new.objective - solution.objective, crossed=crossed)
-
-    def _enough(
-        self, at: Expansion, solution: ModelSolution, new: Expansion, length: float, tol: float
-    ) -> bool:
-        """Whether a step gains its share of what the model predicts, or all that is needed."""
-        predicted, gained = at.objective - solution.objective, at.objective - new.objective
-        needed = min(at.objective, new.objective) - self.bound > tol
-        return gained >= _GAINED * length * predicted or not needed
-
-
-# --- visits to a block -----------------------------------------------------------------------
-
-
-def _open(block: Block, _: None, model: FloatArray, kink: float) -> tuple[SurveyState, tuple[Sum]]:
-    """Margins; slope and curvature of loss and hinges along multiples of the model."""
-    w, u = block.weights, block.margins(model[:-1])
-    s = flip_probability(u)
-    over = np.maximum(u - block.flip_costs(kink), 0.0)
-    along = np.array([w @ over - w @ (s * u), w @ (s * (1.0 - s) * u * u)])
-    return SurveyState(u), (Sum(along),)
-
-
-def _expand(
-    block: Block, k: SurveyState, factor: float, kink: float, kappa: float
-) -> tuple[SurveyState, tuple[Sum, Sum]]:
-    costs = block.flip_costs(1.0)
-    u, curvature, sums = survey(block.compiled, costs, kappa, kink, factor * k.u)
-    return SurveyState(u, curvature), (Sum(block.gram(block.weights * curvature)), Sum(sums))
+        bound, _ = lower_bound(self.posed.coordinates, problem.epsilon, dual)
+        if bound > self.bound:
+            self.bound, self.proof = bound, state
+        objective = float(problem.epsilon * model[-1] + scalars[_survey.LOSS])
+        return Surveyed(state, model, objective, gradient, product)
 
 
 def _flips_above(
@@ -493,26 +389,40 @@ def _flips_above(
     return gain, np.append(block.adjoint(flipped), -spent)
 
 
+# --- visits to a block -----------------------------------------------------------------------
+
+
+def _origin(block: Block, _: None) -> tuple[SurveyState, tuple[()]]:
+    """The zero model."""
+    zero = np.zeros(block.y.size)
+    return SurveyState(zero, zero, zero > 0.0, (zero, zero)), ()
+
+
+def _expand(block: Block, k: SurveyState) -> tuple[SurveyState, tuple[Sum, Sum]]:
+    """The Gram matrix of the loss, and its mean curvature."""
+    bent = flip_probability(k.u)
+    bent *= 1.0 - bent
+    bends = block.weights * bent
+    return k._replace(bent=bent), (Sum(block.gram(bends)), Sum(float(bends.sum())))
+
+
+def _near_kink(block: Block, k: SurveyState, kink: float) -> tuple[SurveyState, tuple[Sum, Sum]]:
+    """For each bin of distances from the kink the weight, and what flips cost above the kink."""
+    v = k.u - block.flip_costs(kink)
+    above = block.flip_sizes(np.where(v > 0.0, block.weights, 0.0))
+    bins = np.log2(np.abs(v, out=v), out=v)
+    bins *= _PER_OCTAVE
+    bins = np.ceil(np.clip(bins, *_BINS, out=bins), out=bins).astype(np.int32) - _BINS[0]
+    counts = [np.bincount(bins, each, EDGES.size) for each in (block.weights, above)]
+    return k, (Sum(counts[0]), Sum(counts[1]))
+
+
 def _within(
     block: Block, k: SurveyState, kink: float, reach: float
 ) -> tuple[SurveyState, tuple[Sum]]:
     """The active set: samples whose margin is within ``reach`` of the kink."""
-    return _with_active(k, np.abs(k.u - block.flip_costs(kink)) < reach)
-
-
-def _widened(
-    block: Block, both: tuple[SurveyState, SurveyState], kink: float, kink_after: float
-) -> tuple[SurveyState, tuple[Sum]]:
-    """The active set with the samples that crossed the kink or moved half as far as it is."""
-    k, after = both
-    v, v_after = k.u - block.flip_costs(kink), after.u - block.flip_costs(kink_after)
-    crossed = ((v_after > 0.0) != (v > 0.0)) | (np.abs(v) <= 2.0 * np.abs(v_after - v))
-    return _with_active(k, crossed | k.active.view(bool))
-
-
-def _with_active(k: SurveyState, active: BoolArray) -> tuple[SurveyState, tuple[Sum]]:
-    """The state with an active set, and its size."""
-    return k._replace(active=active.view(np.uint8)), (Sum(np.count_nonzero(active)),)
+    active = np.abs(k.u - block.flip_costs(kink)) <= reach
+    return k._replace(active=active), (Sum(np.count_nonzero(active)),)
 
 
 def _gather(block: Block, pair: tuple[SurveyState, int]) -> tuple[None, tuple[Sum]]:
@@ -523,26 +433,23 @@ def _gather(block: Block, pair: tuple[SurveyState, int]) -> tuple[None, tuple[Su
 def _survey_step(
     block: Block,
     pair: tuple[SurveyState, int],
-    numbers: NDArray[np.intp],
-    flips: FloatArray,
+    numbers: IndexArray,
+    shares: FloatArray,
     kappa: float,
-    kink: float,
-    kink_after: float,
-    change: FloatArray,
-    length: float,
-    dual_change: FloatArray,
-    multiple: float,
+    kinks: tuple[float, float],
+    *step: Any,
 ) -> tuple[SurveyState, tuple[Sum]]:
+    """A survey; samples outside the active set stay on their side of the kink."""
     k, offset = pair
     first, last = np.searchsorted(numbers, [offset, offset + k.u.size])
-    step = SurveyStep(
-        change, length, kink_after, k.curvature, dual_change, multiple, k.active, flips[first:last]
-    )
-    u, point, sums = survey_step(block.compiled, block.flip_costs(1.0), kappa, kink, k.u, step)
-    return k._replace(u=u, point=point), (Sum(sums),)
+    a = np.asarray(k.u > block.flip_costs(kinks[0]), np.float64)
+    a[numbers[first:last] - offset] = shares[first:last]
+    costs = np.broadcast_to(block.flip_costs(1.0), a.shape)
+    u, s, sums = survey(block.compiled, costs, kappa, kinks[1], k.u, k.bent, a, *step)
+    return k._replace(u=u, point=(s, a)), (Sum(sums),)
 
 
-def _surveyed_point(block: Block, k: SurveyState) -> tuple[FloatArray, tuple[()]]:
+def _surveyed_point(block: Block, k: SurveyState) -> tuple[tuple[FloatArray, ...], tuple[()]]:
     """The dual point (s, a) of a survey."""
     return k.point, ()
 
@@ -585,10 +492,11 @@ def many_samples(
     serves = problem.epsilon > 0.0 and max_iter >= MOST_MODELS and not is_wide(problem.rows)
     if not serves or not (pays(problem) if start is None else _near(problem, start)):
         return None
-    work = WorkCounts()
+    work: WorkCounts = dict.fromkeys(("grams", "sample_grams", "near_grams", "visits"), 0.0)
 
     def report(objective: float, bound: float, lam: float) -> bool:
-        return monitor.report(math.ceil(work.total), objective, bound, lam)
+        grams = work["grams"] + work["sample_grams"] + work["near_grams"]
+        return monitor.report(math.ceil(grams), objective, bound, lam)
 
     with np.errstate(all="ignore"):
         start = _start_from_sample(problem, monitor, work) if start is None else start
@@ -599,22 +507,16 @@ def many_samples(
         )
     if found is None:
         return None
-    point = problem.rows.run(_surveyed_point, found.point)[0]
+    work["grams"] += work["sample_grams"] + work["near_grams"]
+    info = {"solver": "interior-point", "distinct_samples": problem.rows.n_samples}
     return Solution(
-        found.model[:-1],
+        found.at.model[:-1],
         found.status,
-        math.ceil(work.total),
-        of_all(point),
-        info={
-            "solver": "interior-point",
-            "distinct_samples": problem.rows.n_samples,
-            "grams": work.total,
-            "visits": work.visits,
-            "sample_grams": work.sample_grams,
-            "near_grams": work.near_grams,
-        },
-        lam=float(found.model[-1]),
-        proven=(found.objective, found.bound),
+        math.ceil(work["grams"]),
+        of_all(problem.rows.run(_surveyed_point, found.proof)[0]),
+        info=info | work,
+        lam=float(found.at.model[-1]),
+        proven=(found.at.objective, found.bound),
     )
 
 
@@ -637,7 +539,7 @@ def _start_from_sample(problem: Problem, monitor: Monitor, work: WorkCounts) -> 
     newton, _, found = solve_scaled(
         scaling, tol, 60, None, Monitor(stop=monitor.stop), estimated=True
     )
-    work.sample_grams += share * found.n_iter
+    work["sample_grams"] += share * found.n_iter
     model = newton.best_model()
     distance = sampling_error(n, rows.n_samples, problem.rows.n_samples)
     return Start(model[:-1], float(model[-1]), distance, True)
