@@ -1,12 +1,8 @@
-"""Do damaged and forged files end in one line, and is nothing false accepted?
+"""Do damaged and forged proofs end in one line, and is nothing false accepted?
 
-    python -m benchmarks.fuzz_files --models 10000 --proofs 10000 --fits 6000
+    python -m benchmarks.fuzz_files --proofs 10000 --fits 6000
 
-*Models*: entries of sound model files replaced by others of every kind, removed, exchanged or
-repeated, with a digest that fits; and bytes turned over.  A file must be refused by a
-``ValueError`` of one line, or give a model whose probabilities are numbers from 0 to 1, that can be
-audited and written again.  If ``verify`` accepts such a model with the proof of the sound one, its
-bounds must hold.
+Mutants of model files are those of ``fuzz_models.py``.
 
 *Proofs*: numbers, shapes, types and members of sound proofs changed, sizes that their headers do
 not keep to, bytes turned over.  ``verify`` must answer in one line.  Whether it accepts the proof
@@ -25,39 +21,26 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import copy
 import io
-import json
 import math
 import tempfile
 import warnings
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import mpmath as mp
 import numpy as np
-import pandas as pd
 
 import drlogit
 from benchmarks import stated
 from benchmarks.domain_cases import domain_case
 from benchmarks.false_bounds import DIGITS, ClassJudge, Generated, Judge
-from drlogit.estimators.training_data import matrix_of
-from drlogit.files.model_file import _digest
 
 Rng = np.random.Generator
-
-#: What a number, a text or a list in a file may have become.
-VALUES: tuple[Any, ...] = (
-    *(None, True, False, 0, -1, 1, 2, 3, 10**9, 10**400, 0.5, -0.0, 1e-320, 1e-15, 1e150, 1e308),
-    *(-1e308, math.inf, -math.inf, math.nan, "", "x", "inf", "-inf", "nan", "by row", "l2"),
-    *("tolerated", "a\nb", "=1+1", "ü" * 300, [], {}, [[]], [None], ["x"], [1], [1, 2, 3]),
-    *([[1, 2], [3]], {"x": 1}, {"number": "inf"}, {"mapping": [[1, 2]]}, {"ball": {}}),
-)
 
 
 class Failure(Exception):  # noqa: N818
@@ -107,76 +90,6 @@ def sound_problems() -> list[Sound]:
     ]
 
 
-def sound_models() -> list[tuple[Any, Any, Any]]:
-    """Fitted estimators with their data."""
-    rng = np.random.default_rng(6)
-    frame = pd.DataFrame(
-        {
-            "age": rng.integers(18, 80, 30).astype(float),
-            "job": rng.choice(["clerk", "driver", None], 30),
-            "owner": rng.random(30) < 0.5,
-            "code": rng.choice(["1", "2"], 30),
-        }
-    )
-    y = np.where(rng.random(30) < 0.5, "yes", "no")
-    X = rng.standard_normal((30, 3))
-    several = np.append(["a", "b", "c"], rng.choice(["a", "b", "c"], 27))
-    table = stated.classifier(
-        0.05, {"yes": 1.0, "no": math.inf}, bounds={"age": (0, 120)}, missing="median"
-    )
-    noisy = stated.classifier(0.05, 2.0, feature_costs=[1, 2, np.inf])
-    return [
-        (table.fit(frame, y), frame, y),
-        (noisy.fit(X, y), X, y),
-        (stated.classifier(0.05, norm="l2").fit(X, several), X, several),
-        (stated.classifier(0.05, missing="mean").fit(frame, several), frame, several),
-        (stated.classifier(0.0).fit(X, y == "yes"), X, y == "yes"),
-    ]
-
-
-# --- mutants of models -------------------------------------------------------------------------
-
-
-def places(value: Any, here: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The paths of all entries of a document."""
-    entries = value.items() if isinstance(value, dict) else enumerate(value)
-    for key, entry in entries:
-        yield (*here, key)
-        if isinstance(entry, dict | list):
-            yield from places(entry, (*here, key))
-
-
-def changed_document(rng: Rng, document: dict[str, Any]) -> dict[str, Any]:
-    """A copy with one to three entries changed, and a digest that fits now and then does not."""
-    document = copy.deepcopy(document)
-    for _ in range(int(rng.choice([1, 1, 1, 2, 3]))):
-        known = [path for path in places(document) if path[0] != "digest"]
-        *path, key = known[rng.integers(len(known))]
-        place: Any = document
-        for step in path:
-            place = place[step]
-        other: Any = document
-        for step in known[rng.integers(len(known))]:
-            other = other[step]
-        kind, value = rng.integers(8), place[key]
-        if kind == 0:
-            del place[key]
-        elif kind == 1 and isinstance(place, list):
-            place.insert(int(rng.integers(len(place) + 1)), copy.deepcopy(value))
-        elif kind == 2:
-            place[key] = copy.deepcopy(other)
-        elif kind == 3 and isinstance(value, float | int):
-            place[key] = float(value) * float(rng.choice([-1.0, 0.0, 1.0 + 1e-12, 2.0, 1e300]))
-        elif kind == 4 and isinstance(place, list):
-            rng.shuffle(place)
-        else:
-            place[key] = copy.deepcopy(VALUES[rng.integers(len(VALUES))])
-    if rng.random() < 0.95:
-        with contextlib.suppress(Exception):
-            document["digest"] = _digest(document)
-    return document
-
-
 def one_line(do: Callable[[], Any]) -> Any:
     """What is returned; None if it is refused in one line; ``Failure`` for anything else."""
     try:
@@ -193,59 +106,6 @@ def one_line(do: Callable[[], Any]) -> Any:
         return None
     except Exception as error:
         raise Failure(f"{type(error).__name__}: {error!s:.200}") from error
-
-
-def try_model(rng: Rng, models: list[tuple[Any, Any, Any]], folder: Path) -> str:
-    """One mutant of a model file; says what became of it."""
-    k = int(rng.integers(len(models)))
-    model, X, y = models[k]
-    sound, path, proof = folder / f"sound-{k}.json", folder / "model.json", folder / f"{k}.npz"
-    if not proof.exists():
-        drlogit.save_model(model, sound)
-        model.save_proof(proof, X, y)
-    contents = sound.read_text("utf-8")
-    if rng.random() < 0.1:
-        path.write_bytes(damaged(rng, contents.encode()))
-    else:
-        # NaN and Infinity as Python's own reader takes them.
-        path.write_text(json.dumps(changed_document(rng, json.loads(contents))), "utf-8")
-    found = one_line(lambda: drlogit.load_model(path))
-    if found is None:
-        return "refused"
-    probabilities = one_line(lambda: found.predict_proba(X))
-    if probabilities is None:
-        return "loaded, does not fit its data"
-    if not ((probabilities >= 0.0) & (probabilities <= 1.0)).all() or not np.allclose(
-        probabilities.sum(axis=1), 1.0
-    ):
-        raise Failure("probabilities that are none")
-    one_line(lambda: found.ball_.allowed())
-    one_line(lambda: repr(drlogit.audit(found, X, y)))
-    one_line(lambda: drlogit.save_model(found, folder / "again.json"))
-    verdict = one_line(lambda: drlogit.verify(found, X, y, proof))
-    if verdict is None or not verdict.ok:
-        return "loaded, not verified"
-    if verdict.lower > verdict.upper:
-        raise Failure(f"a lower bound of {verdict.lower} above {verdict.upper}")
-    # The same ball, fitted anew: its objective is a value that some model has.
-    fresh = one_line(lambda: best_value(found, X, y))
-    if fresh is not None and verdict.lower > fresh + 1e-9:
-        raise Failure(f"a lower bound of {verdict.lower}, and a model of {fresh}")
-    return "verified"
-
-
-def best_value(found: Any, X: Any, y: Any) -> float:
-    """The worst-case loss of a model that is fitted in the ball of another."""
-    ball = found.result_.column_ball
-    codes = np.searchsorted(found.classes_, y)
-    encoded = X if found.encoding_ is None else matrix_of(found, X)
-    bounds = None if ball.lower is None else (ball.lower, ball.upper)
-    groups = [list(map(int, group)) for group in ball.groups] or None
-    return stated.solve(
-        encoded, codes, epsilon=ball.epsilon, kappa=ball.kappa, norm=ball.norm,
-        feature_costs=ball.feature_costs, fit_intercept=ball.fit_intercept, categories=groups,
-        bounds=bounds, tol=1e-9,
-    ).objective  # fmt: skip
 
 
 # --- mutants of proofs -------------------------------------------------------------------------
@@ -449,14 +309,12 @@ def run(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--models", type=int, default=300)
     parser.add_argument("--proofs", type=int, default=300)
     parser.add_argument("--fits", type=int, default=300)
     parser.add_argument("--first", type=int, default=0)
     arguments = parser.parse_args()
     mp.mp.dps = DIGITS
-    failed = run("models", arguments.models, arguments.first, try_model, sound_models())
-    failed += run("proofs", arguments.proofs, arguments.first, try_proof, sound_problems())
+    failed = run("proofs", arguments.proofs, arguments.first, try_proof, sound_problems())
     failed += run("fits", arguments.fits, arguments.first, try_fit, None)
     raise SystemExit(bool(failed))
 

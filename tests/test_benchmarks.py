@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from benchmarks import environment, fuzz_files, stated
+from benchmarks import environment, fuzz_files, fuzz_models, stated
 from benchmarks.ipopt import ipopt
 from benchmarks.judge import plain_objective_and_gap, robust_objective_and_gap
 from sklearn.linear_model import LogisticRegression
@@ -82,10 +82,10 @@ def test_ipopt_agrees(norm, kappa, costs):
 
 
 def test_mutants_of_files_end_in_one_line(tmp_path):
-    """The fuzz runs, a few of each; ``python -m benchmarks.fuzz_files`` runs more."""
+    """The fuzz runs, a few of each; ``python -m benchmarks.fuzz_models`` runs more."""
     fuzz_files.mp.mp.dps = fuzz_files.DIGITS
     attempts = (
-        ("models", fuzz_files.try_model, fuzz_files.sound_models()),
+        ("models", fuzz_models.try_model, fuzz_models.sound_models()),
         ("proofs", fuzz_files.try_proof, fuzz_files.sound_problems()),
     )
     for kind, attempt, sound in attempts:
