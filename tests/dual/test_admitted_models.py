@@ -49,7 +49,11 @@ def test_a_model_beyond_the_class_has_a_bound_of_zero(domains):
         case |= {"categories": None, "bounds": None}
     problem, fit = stated.problem(**case), stated.solve(**case)
     best = problem.join(fit.coef, fit.intercept)
-    point = pieces_of_dual_point(problem, fit.dual) if domains else None
+    if domains:
+        point = pieces_of_dual_point(problem, fit.dual)
+    else:
+        shares = fit.dual.s, fit.dual.flip_share
+        point = problem.rows.pair(*map(problem.rows.scatter, shares))
     near = certify(problem, best, point=point)
     assert near.dual > 0.05
     far = problem.join(fit.coef, fit.intercept + 1.1 * ADMITTED)

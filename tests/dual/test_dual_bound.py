@@ -21,7 +21,7 @@ from drlogit.dual._certificate import (
     pair_sums,
 )
 from drlogit.dual.bound import DualSums, lower_bound
-from drlogit.dual.pair import judge
+from drlogit.dual.pair import pair_bound
 from drlogit.problem.norms import NORMS
 from drlogit.problem.parameters import ADMITTED
 from drlogit.rows.matrix import compiled
@@ -298,7 +298,7 @@ def test_every_block_of_rows_adds_a_rounding():
     X = rng.normal(size=(90, 2))
     options = {"epsilon": 0.1, "kappa": 1.0}
     one, three = (stated.problem(X, X[:, 0] > 0.0, n_jobs=n, **options) for n in (1, 3))
-    whole, parts = (judge(each, np.zeros(3), None).sums.additions for each in (one, three))
+    whole, parts = (pair_bound(each, np.zeros(3), None).sums.additions for each in (one, three))
     chains = [
         column_sums(compiled(X[:n], np.ones(n), np.ones(n), intercept=True), np.ones((2, n)))[1]
         for n in (90, 30)

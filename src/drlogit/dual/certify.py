@@ -1,7 +1,7 @@
 """Duality gaps: an upper bound on how far any point is from optimal.
 
-*Correct* the solver's dual point if needed, *scale* it into the ball, and *charge* the remaining
-residual of its equations (:mod:`drlogit.dual.bound`).
+*Scale* the solver's dual point into the ball, and *charge* the remaining residual of its equations
+(:mod:`drlogit.dual.bound`).
 
 Derivation: docs/algorithm.md, section 6.
 """
@@ -24,7 +24,7 @@ from ..rows.interface import State
 from ..rows.reductions import Sum
 from ._certificate import ROUNDING
 from .classes import class_bound, class_dual_point, class_point_of_model
-from .pair import judge, parts, settle
+from .pair import pair_bound, parts
 from .pieces import PieceMasses, piece_bound, pieces_of_model
 
 
@@ -63,13 +63,12 @@ def certify(
     *,
     point: Any = None,
     guess: float | None = None,
-    tol: float = 0.0,
 ) -> Certificate:
     """Certificate of ``coefficients`` for (P).
 
     ``point`` is the dual point: s and a, or a alone; with domains or several classes, a type of
     its own.  Missing parts are derived from the coefficients; in the worst case the bound is 0.
-    The bound is improved only until the gap is within ``tol``.  ``guess`` is an approximate λ.
+    ``guess`` is an approximate λ.
     """
     if problem.several or problem.domains is not None:
         level, primal = primal_value(problem, coefficients, guess)
@@ -77,15 +76,14 @@ def certify(
         own: Any = class_point_of_model if problem.several else pieces_of_model
         bound = prove(problem, coefficients, own(problem, coefficients) if point is None else point)
         return Certificate(primal, min(bound.value, primal), level, bound.point)
-    judged = judge(problem, coefficients, point)
-    margins = problem.rows.run(_margins, judged.state)[0]
+    found = pair_bound(problem, coefficients, point)
+    margins = problem.rows.run(_margins, found.state)[0]
     loss = flip_loss(problem.rows, problem.cost, margins, problem.dual_norm(coefficients))
     level, primal = primal_value(problem, coefficients, guess, loss=loss)
     if point is None and problem.flips:
         shares, _ = problem.rows.run(_flips_that_pay, margins, problem.cost.kink(level))
-        judged = judge(problem, coefficients, shares)
-    bound = settle(problem, coefficients, judged, wanted=primal - tol)
-    return Certificate(primal, min(bound.value, primal), level, bound.point)
+        found = pair_bound(problem, coefficients, shares)
+    return Certificate(primal, min(found.value, primal), level, found.point)
 
 
 def primal_value(

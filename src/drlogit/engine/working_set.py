@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..dual.certify import certify
-from ..dual.pair import judge
+from ..dual.pair import pair_bound
 from ..problem.problem import Problem
 from ..problem.result import Monitor, Solution, Status
 from ..rows.arrays import FloatArray, IndexArray
@@ -66,7 +66,7 @@ def working_sets(
         kept = np.append(columns, n_features) if problem.fit_intercept else columns
         whole[kept] = found.coefficients
         excess = _excess(problem, whole, found.point)
-        certificate = certify(problem, whole, point=found.point, guess=found.lam, tol=tol)
+        certificate = certify(problem, whole, point=found.point, guess=found.lam)
         if certificate.primal < best:
             best, model, lam = certificate.primal, whole, certificate.lam
         if certificate.dual > bound:
@@ -94,7 +94,7 @@ def working_sets(
 def _excess(problem: Problem, model: FloatArray, point: State | None) -> FloatArray:
     """What each column needs, as a share of the budget of moves; without a point, in any unit."""
     price = np.where(problem.penalised, problem.costs, 0.0)
-    sums = judge(problem, model, point).sums
+    sums = pair_bound(problem, model, point).sums
     budget = problem.epsilon - sums.spent if point is not None else problem.epsilon
     return np.asarray(price * np.abs(sums.gradient) / max(budget, 1e-300))
 
