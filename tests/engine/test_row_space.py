@@ -9,6 +9,7 @@ from benchmarks import judge, stated
 
 import zoo
 from drlogit.engine import row_space
+from drlogit.estimators.robust_classifier import result_of
 
 from .test_truncated import wide_problem
 
@@ -171,8 +172,8 @@ def test_several_classes_with_dask():
     X = X.toarray() if sp.issparse(X) else X
     model = stated.classifier(epsilon=0.05, kappa=1.0, norm="l2", tol=1e-6)
     model.fit(dask.from_array(X, chunks=(17, -1)), y)
-    assert model.result_.info["row_space"] > 0
-    assert model.result_.gap <= 1e-6
+    assert result_of(model).info["row_space"] > 0
+    assert result_of(model).gap <= 1e-6
 
 
 def test_labels_that_flip_in_one_class_only():

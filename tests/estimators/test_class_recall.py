@@ -7,9 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from benchmarks import stated
-from sklearn.metrics import log_loss, recall_score
-
-from drlogit.estimators.class_recall import ClassRecall
+from sklearn.metrics import recall_score
 
 NEVER = "class 'sick' is almost never predicted: 6.00% of the samples have it"
 
@@ -65,25 +63,3 @@ def test_a_class_among_several_is_named():
     X[y == "rare", 1] += 1.0
     with pytest.warns(UserWarning, match="class 'rare' is almost never predicted"):
         stated.classifier(0.05, 1.0).fit(X, y)
-
-
-def test_recalls_and_the_constant_model_are_those_of_scikit_learn():
-    rng = np.random.default_rng(1)
-    codes, predicted = rng.integers(0, 3, 200), rng.integers(0, 3, 200)
-    weights = rng.random(200)
-    found = ClassRecall.of(["a", "b", "c"], codes, predicted, weights)
-    expected = recall_score(codes, predicted, average=None, sample_weight=weights)
-    np.testing.assert_allclose([*found.recalls.values()], expected)
-    shares = np.bincount(codes, weights) / weights.sum()
-    constant = log_loss(codes, np.tile(shares, (200, 1)), sample_weight=weights)
-    assert found.constant["log_loss"] == pytest.approx(constant)
-    assert found.constant["accuracy"] == pytest.approx(shares.max())
-    assert found.accuracy == pytest.approx(np.average(codes == predicted, weights=weights))
-    assert found.neglected(0.1, 1.0) is None
-
-
-def test_a_class_without_samples_has_no_recall_and_is_not_missed():
-    found = ClassRecall.of(["a", "b"], np.zeros(5, dtype=int), np.zeros(5, dtype=int))
-    assert found.recalls == {"a": 1.0}
-    assert found.neglected(0.1, 1.0) is None
-    assert found.constant == {"label": "a", "accuracy": 1.0, "log_loss": 0.0}

@@ -78,7 +78,6 @@ BAD = [
     ({"epsilons": []}, r"epsilons.*\[\]"),
     ({"kappas": -2}, "kappas.*-2"),
     ({"kappas": [1.0, 0.0]}, "kappa.*0.0"),
-    ({"min_fraction": 1.5}, "min_fraction.*1.5"),
     ({"scoring": "beauty"}, "beauty"),
     ({"cv": "often"}, "often"),
 ]
@@ -126,7 +125,6 @@ def test_two_classes_are_the_solution_of_solve(cancer):
             name
         )
     assert model.ball_.epsilon == 0.05
-    assert model.result_.flip_share.size == 0
     scores = X @ result.coef + result.intercept
     assert np.allclose(model.decision_function(X), scores)
     assert np.array_equal(model.predict(X), np.where(scores > 0.0, "malignant", "benign"))
@@ -225,10 +223,12 @@ def test_convergence_warning_has_gap_and_tolerance_in_nats(cancer):
     assert f"{model.dual_gap_:.2e} nats" in str(caught[0].message)
     assert caught[0].filename == __file__
     assert model.dual_gap_ > 1e-6
-    search = stated.search(epsilons=4, kappas=[1.0], cv=2, max_iter=2, refit=False)
-    with pytest.warns(ConvergenceWarning, match="of 8 fits .* nats") as caught:
+    search = stated.search(epsilons=4, kappas=[1.0], cv=2, max_iter=2)
+    with (
+        pytest.warns(ConvergenceWarning, match=message),  # of the last fit
+        pytest.warns(ConvergenceWarning, match="of 8 fits .* nats"),
+    ):
         search.fit(*cancer)
-    assert len(caught) == 1
 
 
 def test_constant_model_is_explained(cancer):
@@ -287,20 +287,6 @@ def test_search_takes_the_best_pair(cancer, search):
     direct = DRLogisticRegression(search.ball_.epsilon, search.ball_.kappa, "l1").fit(*cancer)
     assert np.array_equal(search.coef_, direct.coef_)
     assert search.dual_gap_ <= 1e-6
-
-
-def test_one_standard_error_prefers_robustness(cancer):
-    X, y = cancer
-    options = {"epsilons": 12, "kappas": [1.0], "cv": 5}
-    best = stated.search(**options).fit(X, y)
-    robust = stated.search(**options, one_standard_error=True).fit(X, y)
-    table = best.cv_results_
-    i, j = best.best_index_, robust.best_index_
-    assert robust.ball_.epsilon > best.ball_.epsilon
-    assert robust.ball_.kappa == best.ball_.kappa
-    scores = np.array([table[f"split{fold}_test_score"][i] for fold in range(5)])
-    floor = scores.mean() - scores.std(ddof=1) / math.sqrt(5)
-    assert table["mean_test_score"][j] >= floor > table["mean_test_score"][j - 1]
 
 
 def test_folds_without_a_class_are_named(iris):

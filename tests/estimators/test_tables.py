@@ -15,7 +15,7 @@ from benchmarks import stated
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.metrics import log_loss
-from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -270,8 +270,17 @@ def test_labels_that_differ_in_case_are_said():
 def test_rows_that_are_sorted_by_label_are_said():
     y = np.repeat([0, 1], [190, 10])
     X = np.random.default_rng(0).standard_normal((200, 2)) + 0.3 * y[:, None]
-    with pytest.warns(UserWarning, match="The rows are sorted by label: shuffle them"):
+    with pytest.warns(UserWarning, match="almost never .* the rows are sorted by label: shuffle"):
         DRLogisticRegression(0.001).fit(X, y)
+    frame, labels = FRAME.iloc[np.argsort(Y)], np.sort(Y)
+    with pytest.warns(UserWarning, match="the rows are sorted by label: shuffle") as caught:
+        DRLogisticRegression().fit(frame, labels)
+    assert len(caught) == 1
+    with (
+        pytest.warns(UserWarning, match="a fold has one label only: shuffle the rows, or use"),
+        pytest.warns(UserWarning, match="before they are split"),
+    ):
+        DRLogisticRegressionCV([0.1], [1.0], cv=KFold(4)).fit(frame, labels)
 
 
 def test_a_column_named_in_a_pipeline_needs_names():

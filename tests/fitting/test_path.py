@@ -12,7 +12,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 import drlogit
 from drlogit.engine import plan
-from drlogit.estimators.folds import choose
 from drlogit.fitting.paths import check_kappas, check_radii, kappas_around, radii_below
 
 
@@ -82,21 +81,6 @@ def test_grids():
     assert check_radii([0.1, 1, 0.1, 0.0]).tolist() == [1.0, 0.1, 0.0]
     assert check_radii(0.5).tolist() == [0.5]
     assert check_kappas((math.inf, 2)).tolist() == [2.0, math.inf]
-
-
-def test_choice_ignores_missing_scores_and_breaks_ties_for_robustness():
-    table = {
-        "param_kappa": np.array([1.0, 1.0, 1.0, math.inf]),
-        "mean_test_score": np.array([-0.7, -0.5, -0.5, math.nan]),
-        "std_test_score": np.array([0.0, 0.0, 0.1, 0.0]),
-    }
-    assert choose(table, 5, one_standard_error=False) == 1
-    table["std_test_score"][1] = 0.3  # a standard error of 0.15
-    assert choose(table, 5, one_standard_error=True) == 1
-    table["std_test_score"][1] = 0.42  # of 0.21; 0.19 if five folds were divided by five
-    assert choose(table, 5, one_standard_error=True) == 0
-    table["param_kappa"][0] = 0.5  # another flip cost is another model, not a more robust one
-    assert choose(table, 5, one_standard_error=True) == 1
 
 
 @pytest.mark.parametrize("status", ["MAX_ITER", "STALLED"])

@@ -23,6 +23,7 @@ SCRIPT = """
 import json, os, sys
 import numpy as np, pandas as pd
 import drlogit
+from drlogit.estimators.robust_classifier import result_of
 
 assert not [name for name in os.environ if name.endswith("_NUM_THREADS")]
 X, y, epsilon, kappa, cost, threshold = json.load(sys.stdin)
@@ -39,7 +40,7 @@ model.fit(frame, y)
 found = {}
 fit.save_proof("array.npz")
 model.save_proof("table.npz", frame, y)
-for name, owner, result, data in ("array", fit, fit, X), ("table", model, model.result_, frame):
+for name, owner, result, data in ("array", fit, fit, X), ("table", model, result_of(model), frame):
     proof = drlogit.verify(owner, data, y, name + ".npz")
     found[name] = [result.objective, result.dual_objective, proof.lower, proof.upper, proof.reason]
 for metric in "error", "log_loss":

@@ -11,6 +11,7 @@ from benchmarks.false_bounds import Generated, Judge
 
 import zoo
 from class_zoo import generated
+from drlogit.estimators.robust_classifier import result_of
 
 
 @pytest.mark.parametrize("norm", zoo.NORM_NAMES)
@@ -68,7 +69,7 @@ def test_costs_travel_with_the_samples(place, n_classes):
         X, y, options["kappa"] = np.tile(X, (3, 1)), np.tile(y, 3), np.tile(kappa, 3)
     if place == "dask" and n_classes > 2:  # an estimator's
         kappa = options.pop("kappa")
-        other = stated.classifier(**options).fit(X, y, kappa=kappa).result_
+        other = result_of(stated.classifier(**options).fit(X, y, kappa=kappa))
     else:
         other = stated.solve(X, y, n_jobs=jobs, **options)
     assert other.objective == pytest.approx(whole.objective, abs=1e-9)

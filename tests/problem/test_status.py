@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from benchmarks import stated
 
+from drlogit.estimators.robust_classifier import result_of
 from drlogit.problem.result import Status
 
 
@@ -27,4 +28,4 @@ def test_skops_loads_what_it_wrote(cancer):
     written = sio.dumps(model)
     again = sio.loads(written, trusted=sio.get_untrusted_types(data=written))
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
-    assert again.result_.status is model.result_.status
+    assert result_of(again).status is result_of(model).status

@@ -116,7 +116,7 @@ def test_cross_validation():
     pd = pytest.importorskip("pandas")
     X, y = data()
     weights = np.random.default_rng(1).random(y.size)
-    search = stated.search([0.1], [np.inf], cv=2, refit=False, tol=1e-3)
+    search = stated.search([0.1], [np.inf], cv=2, tol=1e-3)
     here = search.fit(X, y, weights).cv_results_["mean_test_score"]
     with dask.config.set(scheduler="synchronous"):
         vectors = (da.from_array(v, chunks=100) for v in (y, weights))

@@ -26,6 +26,7 @@ from damaged import damaged_copies
 from drlogit.cli import main
 from drlogit.dual import bound, certify, pair, pieces
 from drlogit.engine.tables import interior_point_with_domains
+from drlogit.estimators.robust_classifier import result_of
 from drlogit.problem.dual_point import DualPoint, Moves
 from drlogit.problem.label_costs import FlipCosts
 from drlogit.problem.proof import BrokenProofError, read_proof
@@ -345,7 +346,7 @@ def test_everything_that_is_fitted_can_be_proven(tmp_path):
         chosen = stated.search(**grid, class_weight=weight).fit(X, Y)
         chosen.save_proof(path, X, Y)
         assert drlogit.verify(chosen, X, Y, path).ok
-        assert not drlogit.verify(chosen.result_, X, Y, path).ok
+        assert not drlogit.verify(result_of(chosen), X, Y, path).ok
     scaled = GridSearchCV(make_pipeline(StandardScaler(), plain), {}, cv=2).fit(X, Y)
     found = scaled.best_estimator_
     found[-1].save_proof(path, found[:-1].transform(X), Y)

@@ -186,7 +186,7 @@ def read_asked(
         return Asked(model, notes, FileSamples(file, X, labels))
     target, row_id = arguments.target or notes.get("target"), vars(arguments).get("id")
     # Levels and labels are compared as text, and 007 is no 7.
-    texts = [str(each.name) for each in model.table_ or () if each.values]
+    texts = [str(each.name) for each in model.ball_.features.each if each.values]
     texts += [str(target)] * (model.classes_.dtype.kind in "UO")
     table = file.read_table(texts, [str(row_id)])
     samples, labels = FileSamples(file, table, None, table=table), None

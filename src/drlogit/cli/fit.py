@@ -19,6 +19,7 @@ import numpy as np
 
 from ..estimators.classifier import DRLogisticRegression
 from ..estimators.classifier_cv import DRLogisticRegressionCV
+from ..estimators.robust_classifier import result_of
 from ..estimators.tables.encoding import FILLS
 from ..estimators.tables.frames import listed
 from ..files.model_file import write_model
@@ -122,7 +123,7 @@ def _estimator(arguments: Namespace, classes: list[Any]) -> Any:
 def _record(model: Any, samples: FileSamples) -> dict[str, Any]:
     """A fitted model for a script: its ball, its certificate and how often it is right."""
     labels, weights, classes = samples.labels, samples.sample_weight, model.classes_.tolist()
-    right = model.predict(samples.X) == labels
+    right, result = model.predict(samples.X) == labels, result_of(model)
     record = {
         "n_samples": int(labels.size),
         "classes": classes,
@@ -130,11 +131,11 @@ def _record(model: Any, samples: FileSamples) -> dict[str, Any]:
         "kappa": model.ball_.kappa,
         "allows": model.ball_.allowed(),
         "worst_case_loss": model.worst_case_loss_,
-        "lower_bound": model.result_.dual_objective,
+        "lower_bound": result.dual_objective,
         "gap": model.dual_gap_,
-        "status": str(model.result_.status),
-        "n_iter": model.result_.n_iter,
-        "seconds": model.result_.solve_time,
+        "status": str(result.status),
+        "n_iter": result.n_iter,
+        "seconds": result.solve_time,
         "accuracy": float(np.average(right, weights=weights)),
         "constant_accuracy": max(np.average(labels == each, weights=weights) for each in classes),
     }

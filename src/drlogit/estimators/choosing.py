@@ -7,8 +7,7 @@ data; the computations are in :mod:`drlogit.fitting`.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ from ..fitting.paths import (
 from ..fitting.posing import check_ball
 from ..problem.ball import Ball
 from ..problem.problem import Problem
-from ..problem.result import Result, Status
+from ..problem.result import Status
 from ..problem.stopping import Stop
 from ..rows.arrays import FloatArray
 from .classifier import DRLogisticRegression
@@ -131,8 +130,6 @@ def regularization_path(
     n_epsilons: int = 30,
     min_fraction: float = 1e-3,
     sample_weight: ArrayLike | None = None,
-    warm_start: bool = True,
-    callback: Callable[[Result], Any] | None = None,
     **parameters: Any,
 ) -> RegularizationPath:
     """Fit the model for a range of radii, from the one that makes it constant downwards.
@@ -154,10 +151,6 @@ def regularization_path(
         The smallest radius as a fraction of the largest, if radii are not given.
     sample_weight : array of shape (n_samples,), optional
         Non-negative weights, which count as repetitions.
-    warm_start : bool
-        Whether each fit starts from the ones before it.
-    callback : callable, optional
-        Called with the :class:`~drlogit.Result` of each radius when it is available.
     **parameters
         Parameters of :class:`~drlogit.DRLogisticRegression`, such as ``tol``.
         ``max_time`` limits the seconds of all fits together.  The fit at the limit returns its best
@@ -188,51 +181,39 @@ def regularization_path(
     """
     learner, data, problem = _posed(X, y, sample_weight, ball, parameters)
     stop = Stop(learner.max_time)
-    names = None if isinstance(data.names, range) else data.names
     limit = largest_radius(problem, exact=False)
     if epsilons is None:
         radii = radii_below(limit, check_count(n_epsilons, "n_epsilons"), min_fraction)
     else:
         radii = check_radii(epsilons)
-    results = []
-    fits = solve_radii(
-        problem,
-        radii,
-        warm_start=warm_start,
-        tol=learner.tol,
-        max_iter=learner.max_iter,
-        stop=stop,
-    )
-    for radius, result in zip(radii, fits, strict=False):  # fewer, if the time is up
-        coef, intercept = data.reported(result.coef, result.intercept, float(radius))
-        results.append(replace(result, coef=coef, intercept=intercept))
-        if callback is not None:
-            callback(results[-1])
+    fits = solve_radii(problem, radii, tol=learner.tol, max_iter=learner.max_iter, stop=stop)
+    results = list(fits)
+    radii, left = radii[: len(results)], radii.size - len(results)
+    models = [
+        data.reported(result.coef, result.intercept, radius)
+        for radius, result in zip(radii.tolist(), results, strict=True)
+    ]
     limits = (each.status for each in results if "MAX" in each.status.name)
-    warn_about_gaps(
-        "regularization_path",
-        [result.gap for result in results],
-        learner.tol,
-        next(limits, Status.STALLED),
-    )
-    if len(results) < radii.size:
+    gaps = [result.gap for result in results]
+    warn_about_gaps("regularization_path", gaps, learner.tol, next(limits, Status.STALLED))
+    if left:
         warnings.warn(
-            f"regularization_path reached {len(results)} of {radii.size} radii within "
+            f"regularization_path reached {radii.size} of {radii.size + left} radii within "
             f"max_time={learner.max_time:g} seconds.",
             ConvergenceWarning,
             stacklevel=2,
         )
     return RegularizationPath(
-        epsilons=radii[: len(results)],
-        coefs=np.array([result.coef for result in results]),
-        intercepts=np.array([result.intercept for result in results]),
+        epsilons=radii,
+        coefs=np.array([coef for coef, _ in models]),
+        intercepts=np.array([intercept for _, intercept in models]),
         lambdas=np.array([result.lam for result in results]),
         objectives=np.array([result.objective for result in results]),
-        gaps=np.array([result.gap for result in results]),
+        gaps=np.array(gaps),
         n_iters=np.array([result.n_iter for result in results]),
         ball=data.fitted_ball(problem),
         epsilon_max=limit,
-        feature_names=None if names is None else [str(name) for name in names],
+        feature_names=None if isinstance(data.names, range) else [*map(str, data.names)],
     )
 
 

@@ -7,11 +7,10 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from ..problem.ball import Ball
 from ..problem.norms import NormName
 from ..problem.result import Result
 from ..problem.stopping import Stop
-from .robust_classifier import RobustLinearClassifier
+from .robust_classifier import RobustLinearClassifier, result_of
 from .training_data import TrainingData, training_data
 
 
@@ -83,10 +82,7 @@ class DRLogisticRegression(RobustLinearClassifier):
         Certified duality gap, in nats: no linear model has a worst-case loss that is lower by more.
     n_iter_ : int
         Iterations of the solver.
-    result_ : Result
-        Status, times and trace of the fit.  It keeps nothing of the length of the training data, so
-        ``flip_share`` is empty; a worst case's ``distribution()`` has the flips.
-    encoding_ : Encoding or None
+    encoding_ : ColumnTransformer or None
         The encoding of a table with categories or replaced values.
     n_features_in_ : int
         Number of columns of X.
@@ -177,11 +173,9 @@ class DRLogisticRegression(RobustLinearClassifier):
         self._advise(data)
         self._fit_problem(data, problem, stop, verbose=self.verbose, start=self._start(data))
 
-    def _stated_ball(self) -> Ball:
-        return self._ball_beside(epsilon=self.epsilon, kappa=self.kappa)
-
     def _start(self, data: TrainingData) -> Result | None:
         """The earlier result, if ``warm_start`` is set and its shape matches."""
-        earlier = getattr(self, "result_", None) if self.warm_start else None
-        shape = (data.X.shape[1],) if data.n_classes == 2 else (data.n_classes, data.X.shape[1])
+        earlier = result_of(self) if self.warm_start and hasattr(self, "coef_") else None
+        width = data.matrix.shape[1]
+        shape = (width,) if data.n_classes == 2 else (data.n_classes, width)
         return earlier if earlier is not None and earlier.coef.shape == shape else None

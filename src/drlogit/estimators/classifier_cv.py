@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
@@ -36,14 +35,17 @@ from ..rows.arrays import FloatArray, IndexArray, is_dask
 from ..rows.checks import as_numbers
 from ..rows.chunks import in_memory
 from .classifier import DRLogisticRegression
-from .folds import choose, mean_log_likelihood, rising_end, score_fold, tabulate
+from .folds import Grid, flip_unit, mean_log_likelihood, score_fold, tabulate
 from .robust_classifier import RobustLinearClassifier
 from .tables.frames import is_table
-from .training_data import training_data
+from .training_data import TrainingData, training_data
 
 #: Gap of fits within folds, if ``tol`` is smaller.  With 1e-4 mean scores of six tables (of the
 #: bars) moved by up to .44 standard errors, though each chose the pair that 1e-6 chose.
 FOLD_TOL = 1e-5
+
+#: The smallest of the radii that are chosen here, as a share of the largest.
+SMALLEST = 1e-3
 
 
 @dataclass(eq=False, repr=False)
@@ -58,14 +60,14 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
 
     Cross-validation rewards robustness only where it helps on data from the same source.  If you
     expect a shift or wrong labels that the folds do not show, choose ``epsilon`` and ``kappa`` by
-    their meaning, or set ``one_standard_error``.
+    their meaning, or take a larger radius of ``cv_results_`` whose score is nearly as good.
 
     Parameters
     ----------
     epsilons : int or array
         Number of radii for each κ, evenly spaced on a logarithmic scale from ε_max of that κ
-        down to ``min_fraction`` of it; or the radii themselves, the same for each κ.  At ε_max
-        the constant model is scored without a fit.
+        down to a thousandth of it; or the radii themselves, the same for each κ.  At ε_max the
+        constant model is scored without a fit.
     kappas : int or array
         Costs of flipping a label (``inf``: labels are correct), or their number.  A number n
         chooses ``inf`` and n - 1 values on a logarithmic scale from 0.2 to 6 times the ε_max of
@@ -75,19 +77,12 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
     ball : Ball, optional
         The ball to search around: its own ε and κ are always among those that are tried, and costs
         and tolerances are resolved for the rows of each fold.
-    min_fraction : float
-        The smallest radius as a fraction of ε_max.
     cv : int, splitter or iterable
         Folds (stratified, if a number), as in scikit-learn.  With ``LeaveOneGroupOut()`` or
         ``GroupKFold()`` and ``fit(..., groups=part)``, each fold is another part.
     scoring : str or callable, optional
         Score to maximise, as in scikit-learn; by default the negative log-loss, weighted if the
         samples have weights.
-    one_standard_error : bool
-        Take the largest radius, at the best κ, whose mean score is within one standard error
-        of the best.
-    refit : bool
-        Whether to fit the chosen model to all data.  Without a refit the estimator cannot predict.
     fit_intercept, categorical_features, missing, class_weight, tol, max_iter
         As in :class:`DRLogisticRegression`.
     max_time : float, optional
@@ -115,15 +110,12 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         Index of the pair chosen in ``cv_results_``.
     best_score_ : float
         Its mean score over the folds.
-    at_grid_edge_ : bool
-        Whether the chosen radius is at the end of the grid and the scores still improve there by
-        more than a standard error.  If the radii were given, ``fit`` warns.
     n_splits_ : int
         Number of folds.
     classes_, n_features_in_, feature_names_in_, encoding_
         As in :class:`DRLogisticRegression`.
-    coef_, intercept_, lambda_, worst_case_loss_, dual_gap_, n_iter_, result_
-        As in :class:`DRLogisticRegression`, for the last fit; if ``refit``.
+    coef_, intercept_, lambda_, worst_case_loss_, dual_gap_, n_iter_
+        As in :class:`DRLogisticRegression`, for the last fit.
 
     Notes
     -----
@@ -149,11 +141,8 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
     kappas: int | ArrayLike = 2
     norm: NormName | None = None
     _: KW_ONLY
-    min_fraction: float = 1e-3
     cv: Any = 5
     scoring: str | Callable[..., float] | None = None
-    one_standard_error: bool = False
-    refit: bool = True
 
     _if_constant = "No smaller radius scored better on the folds."
 
@@ -192,16 +181,14 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         sklearn.exceptions.ConvergenceWarning
             Duality gaps are larger than ``tol``, or ``max_time`` ended the search.
         UserWarning
-            The chosen model is constant, or the scores still improve at the end of the given radii;
-            also those of :meth:`DRLogisticRegression.fit`.
+            The chosen model is constant, or a fold has one label only because rows are sorted by
+            label; also those of :meth:`DRLogisticRegression.fit`.
         """
         with self._unless_it_fails():
             self._fit(X, y, sample_weight, kappa, groups)
         return self
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, kappa: Any, groups: Any) -> None:
-        from sklearn.model_selection import check_cv  # takes a tenth of a second to import
-
         stop = Stop(self.max_time)
         if is_dask(X) and not hasattr(X, "chunks"):
             raise TypeError(
@@ -212,112 +199,87 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         y, sample_weight, kappa = (
             in_memory(each) if is_dask(each) else each for each in (y, sample_weight, kappa)
         )
-        scorer = self._scorer()
-        ball = self._stated_ball()
+        scorer, ball = self._scorer(), self._stated_ball()
         around = self.ball is not None or kappa is not None
         if kappa is not None:
             kappa = as_numbers(kappa, "kappa")
             ball = ball.replace(kappa=kappa)
-        given = training_data(self, X, y, sample_weight, ball, self.n_jobs)
-        if groups is not None and np.shape(groups) != given.y.shape:
-            raise ValueError(
-                f"groups must have one entry for each of {given.y.size} samples, got shape "
-                f"{np.shape(groups)}"
-            )
-        every, cv = np.arange(given.y.size), check_cv(self.cv, given.y, classifier=True)
-        splits = [
-            (np.sort(every[train]), np.sort(every[test]))  # ascending: the order that blocks want
-            for train, test in cv.split(given.X, given.y, groups)
-        ]
-        own = given.ball.kappa if around else None
-        differ = own is not None and not isinstance(own, float)  # between labels or rows
-        problem = given.pose(0.0, None if differ else np.inf)
-        self._advise(given)
-        unit = problem.cost.labels if differ else FlipCosts(1.0)
-        kappas, epsilons = self._grid(given.ball if around else None, problem, unit)
-        self.n_splits_ = len(splits)
-        counted = is_count(self.epsilons)  # chosen here, from ε_max downwards
-        # Levels are learnt in each fold, and a ball may name columns.
-        raw = is_table(X) and (self.table_ is not None or self.ball is not None)
+        data = training_data(self, X, y, sample_weight, ball, self.n_jobs)
+        splits = self._splits(data, groups)
+        own = data.ball.kappa if around else None
+        differs = own is not None and not isinstance(own, float)  # between labels or rows
+        problem, unit = flip_unit(data, differs=differs)
+        self._advise(data)
+        grid = self._grid(data.ball if around else None, problem, unit, differs=differs)
+        announce(problem, self.on_fold, self.verbose, len(splits) * grid.n_pairs)
         weights = None if sample_weight is None else np.asarray(sample_weight)
-        samples = X if raw else given.X, given.y, weights, kappa
-        fits = len(splits) * sum(radii.size for radii in epsilons)
-        announce(problem, self.on_fold, self.verbose, fits)
-        of_folds = stop.sooner(1.0 - self.refit / (len(splits) + 1.0))
-        found = self._run_folds(
-            (ball, differ), scorer, samples, splits, kappas, epsilons, of_folds,
-            from_largest=counted,
-        )  # fmt: skip
-        found = self._scored(found)
-        self.cv_results_ = tabulate(kappas, epsilons, found, factors=differ)
-        self.best_index_ = choose(
-            self.cv_results_, self.n_splits_, one_standard_error=self.one_standard_error
-        )
-        ended = Status.STALLED if self.max_iter is None else Status.MAX_ITER
-        gaps = found[:, -1].ravel().tolist()
-        warn_about_gaps(type(self).__name__, gaps, max(self.tol, FOLD_TOL), ended, stacklevel=4)
-        self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
-        epsilon = float(self.cv_results_["param_epsilon"][self.best_index_])
-        end = rising_end(self.cv_results_, self.best_index_, self.n_splits_)
-        # From ε_max on all models are alike, and at 0 there is no smaller radius.
-        self.at_grid_edge_ = epsilon > 0.0 if end == -1 else end == 0 and not counted
-        if self.at_grid_edge_ and not counted:
-            which, other = ("largest", "larger") if end == 0 else ("smallest", "smaller")
+        samples = X if is_table(X) else data.matrix, data.y, weights, kappa
+        of_folds = stop.sooner(1.0 - 1.0 / (len(splits) + 1.0))
+        found = self._scored(self._run_folds(ball, grid, samples, splits, scorer, of_folds))
+        if data.is_sorted and any(np.ptp(data.codes[test]) == 0 for _, test in splits):
             warnings.warn(
-                f"{type(self).__name__} chose the {which} radius given, "
-                f"epsilon={epsilon:.4g}, and the scores still improve there: try {other} "
-                "radii.",
+                "the rows are sorted by label, and a fold has one label only: shuffle the rows, or "
+                "use folds that do, such as cv=5",
                 UserWarning,
                 stacklevel=3,
             )
-        factor = float(self.cv_results_["param_kappa"][self.best_index_])
+        self.n_splits_ = len(found)
+        self.cv_results_ = tabulate(grid, found)
+        self.best_index_ = int(np.argmin(self.cv_results_["rank_test_score"]))
+        self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
+        ended = Status.STALLED if self.max_iter is None else Status.MAX_ITER
+        gaps = found[:, -1].ravel().tolist()
+        warn_about_gaps(type(self).__name__, gaps, max(self.tol, FOLD_TOL), ended, stacklevel=4)
+        epsilon, factor = self.cv_results_["params"][self.best_index_].values()
         chosen = problem.with_radius(epsilon, unit.times(factor))
-        given.ball = given.ball.replace(
-            epsilon=epsilon, kappa=_times(own, factor) if differ else factor
+        data.ball = data.ball.replace(
+            epsilon=epsilon, kappa=_times(own, factor) if differs else factor
         )
-        self.ball_ = given.fitted_ball(chosen)
-        if self.refit:
-            # From nothing, so that the model is exactly that of a fit with these parameters.
-            self._fit_problem(given, chosen, stop, verbose=max(self.verbose - 1, 0))
+        # From nothing, so that the model is exactly that of a fit with these parameters.
+        self._fit_problem(data, chosen, stop, verbose=max(self.verbose - 1, 0))
+
+    def _splits(self, data: TrainingData, groups: Any) -> list[tuple[IndexArray, IndexArray]]:
+        """Training and test rows of each fold."""
+        from sklearn.model_selection import check_cv  # takes a tenth of a second to import
+
+        if groups is not None and np.shape(groups) != data.y.shape:
+            raise ValueError(
+                f"groups must have one entry for each of {data.y.size} samples, got shape "
+                f"{np.shape(groups)}"
+            )
+        every, cv = np.arange(data.y.size), check_cv(self.cv, data.y, classifier=True)
+        return [
+            (np.sort(every[train]), np.sort(every[test]))  # ascending: the order that blocks want
+            for train, test in cv.split(data.matrix, data.y, groups)
+        ]
 
     def _scored(self, found: FloatArray) -> FloatArray:
         """The folds in which all pairs were scored in time, or the one that got furthest."""
         late = np.isnan(found[:, -1])  # gaps of fits that were not made, or not to the end
-        whole = found[~late.any(axis=1)]
         if late.all():
             raise TimeoutError(
                 f"max_time={self.max_time:g} seconds ended the search before any fit was done: "
                 "allow more time, or choose epsilon and kappa yourself"
             )
+        whole = found[~late.any(axis=1)]
         if len(whole) < len(found):
-            some = "" if len(whole) else f", {np.sum(~late, axis=1).max()} pairs of the first one"
             warnings.warn(
-                f"{type(self).__name__} stopped at max_time: the choice is by "
-                f"{len(whole)} of {len(found)} folds{some}.",
+                f"{type(self).__name__} stopped at max_time: the choice is by {len(whole)} of "
+                f"{len(found)} folds{'' if len(whole) else ', and by a part of one'}.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
-            self.n_splits_ = max(len(whole), 1)
         return whole if len(whole) else found[[np.argmin(late.sum(axis=1))]]
 
     def _scorer(self) -> Callable[..., float]:
         if self.scoring is None:
             return mean_log_likelihood
-        from sklearn.metrics import check_scoring, get_scorer_names
+        from sklearn.metrics import check_scoring
 
-        if isinstance(self.scoring, str) and self.scoring not in get_scorer_names():
-            near = get_close_matches(self.scoring, get_scorer_names(), n=1)
-            raise ValueError(
-                "scoring must be a name that scikit-learn knows, such as 'roc_auc', 'f1', "
-                "'balanced_accuracy' or 'neg_brier_score' (sklearn.metrics.get_scorer_names() has "
-                f"all), got {self.scoring!r:.40}{f': did you mean {near[0]!r}?' if near else ''}"
-            )
         scorer: Callable[..., float] = check_scoring(self, scoring=self.scoring)
         return scorer
 
-    def _grid(
-        self, ball: Ball | None, problem: Problem, unit: FlipCosts
-    ) -> tuple[FloatArray, list[FloatArray]]:
+    def _grid(self, ball: Ball | None, problem: Problem, unit: FlipCosts, *, differs: bool) -> Grid:
         """Flip costs, as multiples of the unit, and the radii for each.
 
         They are around a resolved ``ball``, whose own ε and κ are among them, or chosen here.
@@ -327,52 +289,46 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         def limit(kappa: float) -> float:
             return largest_radius(problem.with_radius(0.0, unit.times(kappa)), exact=False)
 
-        if is_count(self.kappas):
-            count = check_count(self.kappas, "kappas")
-            kappas = kappas_around(limit(np.inf), count) if ball is None else factors(count)
-        else:
+        own: list[float] = []
+        if not is_count(self.kappas):
             kappas = check_kappas(self.kappas)
+        elif ball is None:
+            kappas = kappas_around(limit(np.inf), check_count(self.kappas, "kappas"))
+        else:
+            kappas = factors(check_count(self.kappas, "kappas"))
         if ball is not None:
-            single = ball.kappa if isinstance(ball.kappa, float) else 1.0
-            kappas = np.unique(single * np.append(kappas, 1.0))
-        own = [] if ball is None else [float(ball.epsilon or 0.0)]
-        if not is_count(self.epsilons):
-            radii = check_radii([*np.ravel(self.epsilons), *own])
-            return kappas, [radii] * kappas.size
-        count, least = check_count(self.epsilons, "epsilons"), self.min_fraction
-        return kappas, [
-            check_radii([*radii_below(limit(kappa), count, least), *own])
-            for kappa in kappas.tolist()
-        ]
+            own = [float(ball.epsilon or 0.0)]
+            kappas = np.unique((1.0 if differs else ball.kappa) * np.append(kappas, 1.0))
+        counted = is_count(self.epsilons)
+        if counted:
+            count = check_count(self.epsilons, "epsilons")
+            epsilons = [radii_below(limit(kappa), count, SMALLEST) for kappa in kappas.tolist()]
+        else:
+            epsilons = [np.ravel(check_radii(self.epsilons))] * kappas.size
+        epsilons = [check_radii([*radii, *own]) for radii in epsilons]
+        return Grid(kappas, epsilons, differs, counted)
 
     def _run_folds(
         self,
-        ball: tuple[Ball, bool],
+        ball: Ball,
+        grid: Grid,
+        samples: Sequence[Any],
+        splits: Sequence[tuple[IndexArray, IndexArray]],
         scorer: Callable[..., float],
-        samples: tuple[Any, ...],
-        splits: list[tuple[IndexArray, IndexArray]],
-        kappas: FloatArray,
-        epsilons: list[FloatArray],
         stop: Stop,
-        *,
-        from_largest: bool,
     ) -> FloatArray:
         """What :func:`score_fold` has for each fold."""
         # Not a copy of this search, whose cv or progress callback may not be picklable.
         ours, learner = self.get_params(deep=False), DRLogisticRegression()
         learner.set_params(**{name: ours[name] for name in learner.get_params() if name in ours})
+        learner.classes_ = self.classes_
         # These fits only serve the choice, so they need no certificate.
-        controls = {
-            "tol": max(self.tol, FOLD_TOL), "max_iter": self.max_iter,
-            "judged": False, "stop": stop,
-        }  # fmt: skip
+        controls: dict[str, Any] = {"tol": max(self.tol, FOLD_TOL), "max_iter": self.max_iter}
+        controls |= {"judged": False, "stop": stop}
         running = Parallel(n_jobs=self.n_jobs, return_as="generator", verbose=self.verbose)(
-            delayed(score_fold)(
-                learner, ball, samples, split, kappas, epsilons, controls, scorer,
-                classes=self.classes_, from_largest=from_largest,
-            )
+            delayed(score_fold)(learner, ball, grid, samples, split, controls, scorer)
             for split in splits
-        )  # fmt: skip
+        )
         found: list[FloatArray] = []
         for each in running:
             found.append(each)

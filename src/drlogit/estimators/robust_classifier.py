@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,16 +28,17 @@ from ..fitting.exact_zeros import is_constant
 from ..fitting.posing import check_ball
 from ..fitting.solving import solve_problem
 from ..problem.ball import Ball, ColumnBall
-from ..problem.features import Feature, Features
+from ..problem.features import Features
 from ..problem.label_costs import kappa_text
 from ..problem.norms import NormName
 from ..problem.problem import Problem
 from ..problem.result import Callback, Result
 from ..problem.stopping import Stop
-from ..rows.arrays import FloatArray, IndexArray, beyond_memory, is_dask
-from .class_recall import ClassRecall
+from ..rows.arrays import FloatArray, Matrix, beyond_memory, is_dask
+from .class_recall import decided, neglected
 from .tables.encoding import Fill, column_transformer
 from .tables.frames import listed
+from .tables.remarks import SORTED
 from .training_data import TrainingData, matrix_of, training_data
 
 #: ``fit`` warns if there are fewer samples than this for each unpenalised coefficient, the rule of
@@ -65,10 +67,7 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
 
     norm: NormName | None
 
-    #: The features of a table that is encoded, None if X is a matrix of numbers; and the encoding
-    #: as scikit-learn has it, once it was asked for.
-    table_: tuple[Feature, ...] | None = None
-    _encoding: Any = None
+    _result: Result | None = None
 
     _if_constant = "Choose a smaller epsilon."
 
@@ -86,26 +85,21 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
         return tags
 
     def _stated_ball(self) -> Ball:
-        """The ball as the parameters state it."""
-        return self._ball_beside()
-
-    def _ball_beside(self, **beside: Any) -> Ball:
-        """The ball of the parameters; what is given ``beside`` a ball replaces that part of it."""
+        """The ball of the parameters; what is given beside a ball replaces that part of it."""
         ball = Ball() if self.ball is None else self.ball
         check_ball(ball)
-        if self.norm is not None:
-            beside["norm"] = self.norm
-        given = {name: value for name, value in beside.items() if value is not None}
+        given = {name: getattr(self, name, None) for name in ("epsilon", "kappa", "norm")}
+        given = {name: value for name, value in given.items() if value is not None}
         for name, value in given.items():
             if isinstance(value, Ball):
                 raise ValueError(f"{name} must be a number, got a Ball: pass it as ball=…")
-        for kappa in (ball.kappa, given.get("kappa", 1.0)):
-            if np.ndim(kappa) == 1 or is_dask(kappa):
-                raise ValueError(
-                    "kappa with one cost for each row belongs to fit(X, y, kappa=…), which splits "
-                    "it with the rows"
-                )
-        return ball.replace(**given)
+        ball = ball.replace(**given)
+        if np.ndim(ball.kappa) == 1 or is_dask(ball.kappa):
+            raise ValueError(
+                "kappa with one cost for each row belongs to fit(X, y, kappa=…), which splits it "
+                "with the rows"
+            )
+        return ball
 
     @contextmanager
     def _unless_it_fails(self) -> Iterator[None]:
@@ -120,7 +114,7 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
 
     def _advise(self, data: TrainingData) -> None:
         """Warn of what was left out, left free, or stated as a cost that allows very much."""
-        said = [*data.remarks]
+        said = data.remarks()
         costs = data.columns.costs
         if data.columns.epsilon > 0.0 and np.ndim(costs) == 1 and np.isinf(costs).any():
             said.append(_unpenalised(costs, data.features, data.rows.n_samples))
@@ -176,20 +170,12 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
 
     def _warn_of_neglect(self, data: TrainingData) -> None:
         """Warn of a class that the model almost never predicts for the samples of the fit."""
-        if is_dask(data.X) or is_dask(data.codes) or beyond_memory(data.X):
+        if is_dask(data.matrix) or is_dask(data.codes) or beyond_memory(data.matrix):
             return  # another pass over such samples would be a price for everyone
-        scores = safe_sparse_dot(data.X, self.coef_.T, dense_output=True) + self.intercept_
-        found = ClassRecall.of(self.classes_.tolist(), data.codes, _decided(scores))
-        often = None
-        if data.n_classes == 2:
-            rare = int(found.shares.argmin())
-            own = scores[:, 0] if rare == 1 else -scores[:, 0]
-            often = float(expit(np.quantile(own, 1.0 - found.shares[rare])))
-        said = found.neglected(self.ball_.epsilon, self.ball_.kappa, often)
+        said = neglected(self.classes_.tolist(), data.codes, self._scores(data.matrix), self.ball_)
         if said is not None:
-            if (np.diff(data.codes) >= 0).all() or (np.diff(data.codes) <= 0).all():
-                said += " The rows are sorted by label: shuffle them before you split them."
-            warnings.warn(said, UserWarning, stacklevel=5)
+            again = f" Also, {SORTED}." if data.is_sorted and not data.table.columns else ""
+            warnings.warn(said + again, UserWarning, stacklevel=5)
 
     def save_proof(
         self,
@@ -257,12 +243,8 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
             ``x·β + b``; with two classes, positive where the second is predicted.
         """
         check_is_fitted(self, "coef_")
-        if is_dask(X):
-            n_columns = None if self.classes_.size == 2 else self.classes_.size
-            return self._by_block(self.decision_function, X, n_columns, np.float64)
-        X = matrix_of(self, X)
-        scores = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
-        return np.asarray(scores[:, 0] if scores.shape[1] == 1 else scores)
+        n_columns = self.classes_.size if self.classes_.size > 2 else None
+        return self._answers(X, _flat, n_columns)
 
     def to_sklearn(self) -> Any:
         """The fitted model as one of scikit-learn's own, to be served without drlogit.
@@ -280,8 +262,9 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
         plain.coef_, plain.intercept_ = self.coef_.copy(), self.intercept_.copy()
         plain.classes_, plain.n_features_in_ = self.classes_, self.coef_.shape[1]
         plain.n_iter_ = np.array([0], dtype=np.int32)
-        if self.table_ is not None:
-            return Pipeline([("columns", self.encoding_), ("classifier", plain)])
+        encoding = self.encoding_
+        if encoding is not None:
+            return Pipeline([("columns", encoding), ("classifier", plain)])
         if hasattr(self, "feature_names_in_"):
             plain.feature_names_in_ = np.array(self.feature_names_in_, dtype=object)
         return plain
@@ -289,12 +272,11 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
     @property
     def encoding_(self) -> Any:
         """The encoding of a table as a fitted ``ColumnTransformer``; None if there is none."""
-        if self.table_ is None:
+        check_is_fitted(self, "coef_")
+        features = self.ball_.features
+        if features.are_columns:
             return None
-        if self._encoding is None or self._encoding[0] is not self.table_:
-            names = getattr(self, "feature_names_in_", None)
-            self._encoding = self.table_, column_transformer(self.table_, names)
-        return self._encoding[1]
+        return column_transformer(features.each, getattr(self, "feature_names_in_", None))
 
     def coefficient_table(self) -> Any:
         """The coefficients by column and level, as a data frame.
@@ -338,41 +320,49 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
 
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
         """The most probable class of each sample of X."""
-        if is_dask(X):
-            return self._by_block(self.predict, X, None, self.classes_.dtype)
-        scores = self.decision_function(X)
-        return np.asarray(self.classes_[_decided(scores.reshape(len(scores), -1))])
+        check_is_fitted(self, "coef_")
+        return self._answers(X, partial(_labels, self.classes_), None, self.classes_.dtype)
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probabilities for each sample of X, a column for each of ``classes_``.
 
         With more than two classes, the softmax of the scores.
         """
-        if is_dask(X):
-            return self._by_block(self.predict_proba, X, self.classes_.size, np.float64)
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return np.column_stack([expit(-scores), expit(scores)])
-        return np.asarray(softmax(scores, axis=1))
+        check_is_fitted(self, "coef_")
+        return self._answers(X, _probabilities, self.classes_.size)
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Logarithms of :meth:`predict_proba`, finite however sure the model is."""
-        if is_dask(X):
-            return self._by_block(self.predict_log_proba, X, self.classes_.size, np.float64)
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return np.column_stack([log_expit(-scores), log_expit(scores)])
-        return np.asarray(log_softmax(scores, axis=1))
-
-    def _by_block(
-        self, method: Callable[[Any], Any], X: Any, n_columns: int | None, dtype: Any
-    ) -> np.ndarray[Any, Any]:
-        """Predictions for a Dask collection, block by block, as a Dask array."""
         check_is_fitted(self, "coef_")
-        from ..rows.dask_collections import map_rows
+        return self._answers(X, _log_probabilities, self.classes_.size)
 
-        lazy: np.ndarray[Any, Any] = map_rows(method, X, n_columns, dtype)
-        return lazy
+    def _answers(
+        self,
+        X: Any,
+        of_scores: Callable[[FloatArray], Any],
+        n_columns: int | None,
+        dtype: Any = np.float64,
+    ) -> np.ndarray[Any, Any]:
+        """What a function makes of the scores, lazily for a Dask collection."""
+        if is_dask(X):
+            from ..rows.dask_collections import map_rows  # an optional package
+
+            part = partial(self._answers, of_scores=of_scores, n_columns=n_columns)
+            lazy: np.ndarray[Any, Any] = map_rows(part, X, n_columns, dtype)
+            return lazy
+        return np.asarray(of_scores(self._scores(matrix_of(self, X))))
+
+    def _scores(self, matrix: Matrix) -> FloatArray:
+        """A column of scores for each row of coefficients."""
+        product = safe_sparse_dot(matrix, self.coef_.T, dense_output=True)
+        return np.asarray(product + self.intercept_)
+
+
+def result_of(model: RobustLinearClassifier) -> Result:
+    """The result of the fit, which keeps nothing of the length of the data."""
+    check_is_fitted(model, "coef_")
+    assert model._result is not None
+    return model._result
 
 
 def set_result(model: RobustLinearClassifier, result: Result) -> None:
@@ -383,7 +373,7 @@ def set_result(model: RobustLinearClassifier, result: Result) -> None:
     model.worst_case_loss_ = float(result.objective)
     model.dual_gap_ = float(result.gap)
     model.n_iter_ = int(result.n_iter)
-    model.ball_, model.result_ = result.ball, result
+    model.ball_, model._result = result.ball, result
 
 
 def _unpenalised(costs: FloatArray, features: Features, n_samples: int) -> str:
@@ -414,7 +404,19 @@ def _share_of_labels(columns: ColumnBall) -> float:
     return min(columns.epsilon / float(least), 1.0) if least > 0.0 else 1.0
 
 
-def _decided(scores: FloatArray) -> IndexArray:
-    """The class of the largest score in each row; of two classes there is one score."""
-    codes = scores.argmax(axis=1) if scores.shape[1] > 1 else scores[:, 0] > 0.0
-    return np.asarray(codes, dtype=np.intp)
+def _labels(classes: np.ndarray[Any, Any], scores: FloatArray) -> np.ndarray[Any, Any]:
+    return np.asarray(classes[decided(scores)])
+
+
+def _flat(scores: FloatArray) -> FloatArray:
+    return scores[:, 0] if scores.shape[1] == 1 else scores
+
+
+def _probabilities(scores: FloatArray) -> FloatArray:
+    both = np.column_stack([-scores, scores])
+    return expit(both) if scores.shape[1] == 1 else np.asarray(softmax(scores, axis=1))
+
+
+def _log_probabilities(scores: FloatArray) -> FloatArray:
+    both = np.column_stack([-scores, scores])
+    return log_expit(both) if scores.shape[1] == 1 else np.asarray(log_softmax(scores, axis=1))

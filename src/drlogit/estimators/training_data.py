@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -45,8 +45,8 @@ from .tables.encoding import (
     names_of_columns,
     statistics_of,
 )
-from .tables.frames import columns_of, is_frame, is_table
-from .tables.remarks import remark_on_labels, remark_on_numbers, remarks_on
+from .tables.frames import TableColumn, columns_of, is_frame, is_table
+from .tables.remarks import SORTED, remarks_on, remarks_on_labels
 from .tables.served_rows import columns_seen, far_outside, number_places, remarks_on_new
 
 
@@ -59,79 +59,58 @@ class TrainingData:
     the columns of X.
     """
 
-    X: Matrix
+    table: ReadTable
     y: np.ndarray[Any, Any]
     codes: IndexArray
-    weights: FloatArray | None
     classes: np.ndarray[Any, Any]
-    given_weights: FloatArray | None = None
-    fit_intercept: bool = True
-    names: Any = None  # of the columns of X
-    remarks: Sequence[str] = ()
+    weights: FloatArray | None
+    given_weights: FloatArray | None
+    fit_intercept: bool
+    names: Any = None  # of the columns of the matrix
     features: Features = field(init=False)
     ball: Ball = field(init=False)
     columns: ColumnBall = field(init=False)
     rows: Rows = field(init=False)
 
-    @classmethod
-    def of(cls, X: Any, y: Any, sample_weight: Any, class_weight: Any) -> TrainingData:
-        """Check labels and weights; the features have been checked."""
-        if is_dask(y):
-            if class_weight is not None:
-                raise ValueError(
-                    f"class_weight must be None if y is a Dask collection, got {class_weight!r}: "
-                    "multiply sample_weight by the weights of the classes instead"
-                )
-            from ..rows.dask_collections import encode  # an optional package
-
-            classes, codes = encode(y)
-            _check_classes(classes)
-            return cls(X, y, codes, sample_weight, classes, sample_weight)
-        y = label_array(y, warn=True)
-        if not is_dask(X) and X.shape[0] != y.size:
-            check_consistent_length(X, y)  # says so
-        classes = find_classes(y)
-        _check_classes(classes)
-        codes, weights = (y == classes[-1]).astype(np.intp), None
-        if classes.size > 2:
-            codes = np.searchsorted(classes, y)
-        if sample_weight is not None:
-            check_weights(sample_weight, codes.size)
-            weights = np.array(sample_weight, dtype=np.float64)
-        given = weights
-        weights = with_class_weights(weights, class_weight, classes, codes)
-        if weights is not None:
-            totals = np.bincount(codes, weights, minlength=classes.size)
-            if not totals.all():
-                missing = classes[totals == 0.0].tolist()[0]
-                raise ValueError(
-                    f"every class needs a positive weight, but all samples of class {missing!r} "
-                    "have weight 0"
-                )
-        return cls(X, y, codes, weights, classes, given)
+    @property
+    def matrix(self) -> Matrix:
+        return self.table.matrix
 
     @property
     def n_classes(self) -> int:
         return int(self.classes.size)
 
-    def place(self, ball: Ball, table: ReadTable, n_jobs: int | None = None) -> None:
+    @property
+    def is_sorted(self) -> bool:
+        """Whether the rows are sorted by label, which no accident does with ten of each."""
+        if is_dask(self.codes) or np.bincount(self.codes).min() < 10:
+            return False
+        return bool(np.count_nonzero(np.diff(self.codes)) == self.n_classes - 1)
+
+    def remarks(self) -> list[str]:
+        """What the table and the labels hide."""
+        said = [said for column, kind in self.table.columns for said in remarks_on(column, kind)]
+        if self.is_sorted and self.table.columns:
+            said.append(SORTED)
+        return [*said, *remarks_on_labels(self.classes.tolist())]
+
+    def place(self, ball: Ball, n_jobs: int | None = None) -> None:
         """Build the rows, and resolve the ball for them."""
-        self.rows = self._rows(n_jobs, intercept=bool(self.fit_intercept))
-        total = total_weight(self.given_weights, self.rows.n_samples)
-        shares = None
+        self.rows = self._rows(self.weights, n_jobs, intercept=self.fit_intercept)
+        total, shares = total_weight(self.given_weights, self.rows.n_samples), None
         if not is_dask(self.codes):
             totals = np.bincount(self.codes, self.given_weights, minlength=self.n_classes)
             shares = dict(zip(self.classes.tolist(), (totals / totals.sum()).tolist(), strict=True))
-        if table.features is not None:
-            self.names = names_of_columns(table.features)
-            width = len(self.names)
-            self.features = Features(table.features, width, total, shares, table.seen)
+        known = total, shares, self.table.seen
+        if self.table.features is not None:
+            self.names = names_of_columns(self.table.features)
+            self.features = Features(self.table.features, len(self.names), *known)
         else:
             rows = self.rows
             if self.weights is not self.given_weights:  # deviations are those of the table as it is
-                rows = replace(self, weights=self.given_weights)._rows(n_jobs, intercept=False)
-            self.names = table.names
-            self.features = numbers(table.names, deviations_in(rows), total, shares, table.seen)
+                rows = self._rows(self.given_weights, n_jobs, intercept=False)
+            self.names = self.table.names
+            self.features = numbers(self.names, deviations_in(rows), *known)
         self.ball = ball.resolved(self.features)
         self.columns = self.ball.on(self.features)
 
@@ -170,23 +149,22 @@ class TrainingData:
             intercept = intercept + mean
         return coef, intercept
 
-    def _rows(self, n_jobs: int | None, *, intercept: bool) -> Rows:
+    def _rows(self, weights: FloatArray | None, n_jobs: int | None, *, intercept: bool) -> Rows:
         signs = signs_of(self.codes, 1)
         if self.n_classes > 2:
             signs = 0.0 * signs + 1.0  # labels are beside the rows
-        if is_dask(self.X):
+        if is_dask(self.matrix):
             from ..rows.dask_collections import dask_rows  # an optional package
 
-            rows = dask_rows(self.X, signs, self.weights, intercept=intercept)
-            checked = self.weights is None or self.n_classes > 2
-            return rows if checked else of_both_classes(rows)
-        weights = None if self.weights is None else check_weights(self.weights, signs.size)
-        return checked_rows(self.X, signs, weights, intercept=intercept, n_jobs=n_jobs)
+            rows = dask_rows(self.matrix, signs, weights, intercept=intercept)
+            return rows if weights is None or self.n_classes > 2 else of_both_classes(rows)
+        shares = None if weights is None else check_weights(weights, signs.size)
+        return checked_rows(self.matrix, signs, shares, intercept=intercept, n_jobs=n_jobs)
 
     @cached_property
     def _means(self) -> FloatArray:
         weights = np.ones(self.codes.size) if self.weights is None else self.weights
-        return np.asarray((weights / weights.sum()) @ self.X).ravel()
+        return np.asarray((weights / weights.sum()) @ self.matrix).ravel()
 
 
 def training_data(
@@ -194,7 +172,7 @@ def training_data(
 ) -> TrainingData:
     """Check and encode the samples of a fit, and resolve the ball for them.
 
-    The estimator gets the attributes that describe them: classes, columns and encoding.
+    The estimator gets the attributes that describe them: classes, and columns.
     """
     if estimator.missing not in FILLS:
         raise ValueError(
@@ -205,25 +183,52 @@ def training_data(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None"
         )
     check_unmasked(y, "y")
-    matrix, table = _features_to_fit(estimator, X, sample_weight, ball)
-    data = TrainingData.of(matrix, y, sample_weight, estimator.class_weight)
-    data.fit_intercept = estimator.fit_intercept
+    table = _read(estimator, X, sample_weight, ball)
+    data = _labelled(table, y, sample_weight, estimator)
     estimator.classes_ = data.classes
-    estimator.table_ = table.features
-    said = remark_on_labels(data.classes.tolist())
-    data.remarks = [*table.remarks, *([] if said is None else [said])]
-    data.place(ball, table, n_jobs)
+    data.place(ball, n_jobs)
     return data
+
+
+def _labelled(table: ReadTable, y: Any, sample_weight: Any, estimator: Any) -> TrainingData:
+    """The samples with labels and weights that have been checked."""
+    intercept, class_weight = bool(estimator.fit_intercept), estimator.class_weight
+    if is_dask(y):
+        if class_weight is not None:
+            raise ValueError(
+                f"class_weight must be None if y is a Dask collection, got {class_weight!r}: "
+                "multiply sample_weight by the weights of the classes instead"
+            )
+        from ..rows.dask_collections import encode  # an optional package
+
+        classes, codes = encode(y)
+        _check_classes(classes)
+        return TrainingData(table, y, codes, classes, sample_weight, sample_weight, intercept)
+    y = label_array(y, warn=True)
+    if not is_dask(table.matrix):
+        check_consistent_length(table.matrix, y)
+    classes = find_classes(y)
+    _check_classes(classes)
+    codes = np.searchsorted(classes, y) if classes.size > 2 else (y == classes[1]).astype(np.intp)
+    given = None
+    if sample_weight is not None:
+        check_weights(sample_weight, codes.size)
+        given = np.array(sample_weight, dtype=np.float64)
+    weights = with_class_weights(given, class_weight, classes, codes)
+    totals = np.bincount(codes, weights, minlength=classes.size)
+    if not totals.all():
+        raise ValueError(
+            "every class needs a positive weight, but all samples of class "
+            f"{classes[totals == 0.0].tolist()[0]!r} have weight 0"
+        )
+    return TrainingData(table, y, codes, classes, weights, given, intercept)
 
 
 def _check_classes(classes: np.ndarray[Any, Any]) -> None:
     """Two labels or more, and labels, not measurements."""
-    found = classes
-    if classes.dtype.kind == "f":  # scikit-learn takes whole numbers only
-        found = classes[classes != np.rint(classes)]
-    if found.size and found.dtype.kind not in "biuUS":  # which can be nothing but labels
+    if classes.dtype.kind not in "biuUS":
         # A few will do: from 20 on, as many classes as samples are worth a warning to it.
-        check_classification_targets(found[:20])
+        check_classification_targets(classes[:20])
     if classes.size < 2:
         raise ValueError(
             f"y must have at least two classes, got one class: {classes.tolist()[0]!r}. Add rows "
@@ -232,10 +237,7 @@ def _check_classes(classes: np.ndarray[Any, Any]) -> None:
 
 
 def with_class_weights(
-    weights: FloatArray | None,
-    class_weight: Any,
-    classes: Any,
-    codes: IndexArray,
+    weights: FloatArray | None, class_weight: Any, classes: Any, codes: IndexArray
 ) -> FloatArray | None:
     """Weights of samples times those of their classes.
 
@@ -245,28 +247,38 @@ def with_class_weights(
     if class_weight is None:
         return weights
     each = np.ones(codes.size) if weights is None else weights
-    if isinstance(class_weight, Mapping):
-        given = compute_class_weight(dict(class_weight), classes=classes, y=classes[codes])
-    elif isinstance(class_weight, str) and class_weight == "balanced":
+    if isinstance(class_weight, str) and class_weight == "balanced":
         totals = np.bincount(codes, each, minlength=len(classes))
         given = np.divide(1.0, totals, out=np.zeros_like(totals), where=totals > 0.0)
     else:
-        raise ValueError(
-            "class_weight must be None, 'balanced' or a dict of class labels to weights, "
-            f"got {class_weight!r}"
-        )
+        given = compute_class_weight(class_weight, classes=classes, y=classes[codes])
     return np.asarray(each * given[codes])
 
 
 # --- X as a matrix of numbers, in a fit and for a fitted model ------------------------------
 
 
-def _features_to_fit(
-    estimator: Any, X: Any, sample_weight: Any, ball: Ball
-) -> tuple[Any, ReadTable]:
-    """A matrix, and what is known of its columns; the estimator remembers their names."""
+@dataclass(frozen=True, eq=False)
+class ReadTable:
+    """X as a matrix, and what is known of its columns.
+
+    ``features`` are None if all columns are numbers as they are.  ``seen`` is
+    :func:`columns_seen`, and ``columns`` are what remarks are made on: of a table, each column, and
+    what makes a category of it.
+    """
+
+    matrix: Matrix
+    names: Sequence[Any]
+    features: tuple[Feature, ...] | None = None
+    seen: FloatArray | None = None
+    columns: Sequence[tuple[TableColumn, str | None]] = ()
+
+
+def _read(estimator: Any, X: Any, sample_weight: Any, ball: Ball) -> ReadTable:
+    """X for a fit; the estimator remembers the names of its columns."""
     wanted, fill = estimator.categorical_features, estimator.missing
-    if isinstance(wanted, str) and wanted == "from_dtype" and not is_frame(X):
+    framed = is_frame(X)
+    if isinstance(wanted, str) and wanted == "from_dtype" and not framed:
         wanted = None  # an array has one type
     if wanted is not None and not is_table(X):
         raise ValueError(
@@ -276,38 +288,25 @@ def _features_to_fit(
     if is_dask(X):  # checked where they lie, by the fit
         _check_dask_columns(X)
         _remember_columns(estimator, X)
-        return X, ReadTable(names_given(estimator))
-    columns = columns_of(X) if is_frame(X) or (is_table(X) and wanted is not None) else []
+        return ReadTable(X, names_given(estimator))
+    encoded = is_table(X) and (wanted is not None or fill != "error")
+    columns = columns_of(X) if framed or encoded else []
     categorical = find_categorical(columns, wanted, ball.categories)
+    by = "by type" if isinstance(wanted, str) else "stated"
+    each = [(column, by if j in categorical else None) for j, column in enumerate(columns)]
     if not categorical and (fill == "error" or not is_table(X)):
-        matrix, seen, remarks = _numbers(estimator, X, reset=True), None, list[str]()
-        if is_frame(X):
-            seen = columns_seen(matrix, np.arange(matrix.shape[1]))
-            found = (remark_on_numbers(name, matrix[:, j]) for j, name in enumerate(X.columns))
-            remarks = [remark for remark in found if remark is not None]
-        return matrix, ReadTable(names_given(estimator), seen=seen, remarks=remarks)
+        matrix = _numbers(estimator, X, reset=True)
+        seen = columns_seen(matrix, np.arange(matrix.shape[1])) if framed else None
+        return ReadTable(matrix, names_given(estimator), None, seen, each)
     _check_table(estimator, X, reset=True)
-    columns = columns or columns_of(X)
     weights = check_weights(sample_weight, X.shape[0])
-    kinds = dict.fromkeys(categorical, "by type" if isinstance(wanted, str) else "stated")
-    each = [(column, kinds.get(j)) for j, column in enumerate(columns)]
     features = encoding_of(statistics_of(column, fill, weights, kind) for column, kind in each)
-    said = [remark for column, kind in each for remark in remarks_on(column, kind)]
     if not any(feature.columns.size for feature in features):
+        said = (remark for column, kind in each for remark in remarks_on(column, kind))
         raise ValueError(f"X has no usable column: {'; '.join(said):.300}")
     rows = matrix_of_table(features, columns)
     seen = columns_seen(rows.matrix, number_places(features), rows.absent)
-    return rows.matrix, ReadTable(names_given(estimator), features, seen, said)
-
-
-@dataclass(frozen=True, eq=False)
-class ReadTable:
-    """What is known of the columns of X; ``features`` are None if they are numbers as they are."""
-
-    names: Sequence[Any]
-    features: tuple[Feature, ...] | None = None
-    seen: FloatArray | None = None
-    remarks: Sequence[str] = ()
+    return ReadTable(rows.matrix, names_given(estimator), features, seen, each)
 
 
 def names_given(model: Any) -> Sequence[Any]:
@@ -316,24 +315,29 @@ def names_given(model: Any) -> Sequence[Any]:
     return names or range(model.n_features_in_)
 
 
-def matrix_of(model: Any, X: Any, *, quiet: bool = False) -> Matrix:
-    """What a model's coefficients are multiplied with; warns of rows that are unlike training."""
-    X, features, said = _known_columns(model, X), model.table_, list[str]()
-    ball = None if quiet else getattr(model, "ball_", None)
-    seen = None if ball is None else ball.features.seen
-    if features is None:
+def matrix_of(model: Any, X: Any, features: Features | None = None) -> Matrix:
+    """What a model's coefficients are multiplied with; warns of rows that are unlike training.
+
+    ``features`` are those of the fit; if they are given, there are no warnings.
+    """
+    quiet = features is not None
+    if features is None and hasattr(model, "ball_"):
+        features = model.ball_.features
+    X, said = _known_columns(model, X), list[str]()
+    seen = None if quiet or features is None else features.seen
+    if features is None or features.are_columns:
         matrix = _numbers(model, X, reset=False)
         if seen is not None and is_frame(X):
             said = far_outside(matrix, np.arange(matrix.shape[1]), seen, X.columns)
     else:
         _check_table(model, X, reset=False)
         columns = columns_of(X)
-        rows = matrix_of_table(features, columns)
+        rows = matrix_of_table(features.each, columns)
         matrix = rows.matrix
         if seen is not None:
-            said = remarks_on_new(rows, seen, features, columns)
+            said = remarks_on_new(rows, seen, features.each, columns)
     for each in said:
-        warnings.warn(each, UserWarning, stacklevel=4)
+        warnings.warn(each, UserWarning, stacklevel=5)
     return matrix
 
 
@@ -343,26 +347,23 @@ def _known_columns(model: Any, X: Any) -> Any:
     scikit-learn's classifiers refuse other columns, its ``ColumnTransformer`` passes them over, and
     so does the command line: a table to serve has labels and identifiers, too.
     """
-    names = getattr(model, "feature_names_in_", None)
-    if names is None or not is_frame(X) or len(X.columns) <= len(names):
+    known = {*getattr(model, "feature_names_in_", ())}
+    if not known or not is_frame(X) or len(X.columns) <= len(known):
         return X
-    known = {*names}
     kept = [name for name in X.columns if name in known]
     return X[kept] if {*kept} == known else X
 
 
 def _numbers(estimator: Any, X: Any, *, reset: bool) -> Matrix:
     """X as a matrix of finite numbers, as scikit-learn checks it."""
-    if is_float_matrix(X):
+    if is_float_matrix(X):  # in a tenth of the time
         if reset:
             _remember_columns(estimator, X)
-            return settled(X, None)
         known = not hasattr(estimator, "feature_names_in_")
         if known and estimator.n_features_in_ == X.shape[1]:
             return settled(X, None)
     _check_distinct(X)
-    X = check_numeric(X)
-    matrix = validate_data(estimator, X, reset=reset, **AS_NUMBERS)
+    matrix = validate_data(estimator, check_numeric(X), reset=reset, **AS_NUMBERS)
     return settled(matrix, getattr(X, "columns", None))
 
 

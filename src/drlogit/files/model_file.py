@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..estimators.classifier import DRLogisticRegression
 from ..estimators.classifier_cv import DRLogisticRegressionCV
-from ..estimators.robust_classifier import set_result
+from ..estimators.robust_classifier import result_of, set_result
 from ..estimators.tables.encoding import features_stated, statement_of
 from ..problem.domains import check_domains
 from ..problem.features import Features, numbers
@@ -79,7 +79,7 @@ def load_model(path: str | os.PathLike[str]) -> DRLogisticRegression:
     -------
     DRLogisticRegression
         A fitted estimator with the parameters of the saved one (for a search, those that it chose).
-        It can predict, be audited, and be fitted again.  ``result_`` has no trace.
+        It can predict, be audited, and be fitted again.
 
     Raises
     ------
@@ -215,7 +215,7 @@ def _estimator(value: Any, _: Found) -> DRLogisticRegression:
 
 
 def _result(model: Any) -> dict[str, Any]:
-    result = model.result_
+    result = result_of(model)
     return {name: getattr(result, name) for name in _OF_RESULT} | {"status": result.status.name}
 
 
@@ -328,8 +328,6 @@ def _model(found: Found) -> DRLogisticRegression:
     model.classes_, model.n_features_in_ = found["classes"], len(features.each)
     if all(isinstance(name, str) for name in features.names):
         model.feature_names_in_ = np.array(features.names, dtype=object)
-    if not features.are_columns:
-        model.table_ = tuple(features.each)
     two = model.classes_.size == 2
     result = Result(
         coef=found["coefficients"][0] if two else found["coefficients"],

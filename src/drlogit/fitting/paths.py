@@ -28,7 +28,6 @@ def solve_radii(
     epsilons: FloatArray,
     kappa: Any = None,
     *,
-    warm_start: bool = True,
     stop: Stop,
     **controls: Any,
 ) -> Iterator[Result]:
@@ -41,7 +40,7 @@ def solve_radii(
         if last is not None and stop.late:
             return
         here = problem.with_radius(float(epsilon), kappa)
-        last = solve_problem(here, start=last if warm_start else None, stop=stop, **controls)
+        last = solve_problem(here, start=last, stop=stop, **controls)
         yield last
 
 

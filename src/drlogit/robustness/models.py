@@ -204,7 +204,8 @@ class MeasuredModel:
 
     def _columns(self, names: Sequence[Any]) -> tuple[Column, ...]:
         """Where the columns of the matrix come from in X."""
-        table = None if self.fit is None else self.fit.table_
+        features = None if self.fit is None else self.fit.ball_.features
+        table = None if features is None or features.are_columns else features.each
         if self.steps is None and table is None:
             return ()
         columns, width = [Column(j) for j in range(len(names))], int(self.coef.shape[-1])

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..estimators.robust_classifier import RobustLinearClassifier, result_of
 from ..estimators.training_data import matrix_of, with_class_weights
 from ..problem.label_costs import codes_among
 from ..problem.parameters import ADMITTED
@@ -154,8 +155,8 @@ def _fit_of(model: Any, X: Any) -> tuple[Result, Any, Any]:
             model = model.best_estimator_
         elif hasattr(model, "steps"):
             model, X = model[-1], model[:-1].transform(X)
-        elif hasattr(model, "encoding_"):
-            return model.result_, matrix_of(model, X), model
+        elif isinstance(model, RobustLinearClassifier):
+            return result_of(model), matrix_of(model, X), model
         else:
             raise ValueError(f"expected a fitted drlogit model, got {type(model).__name__}")
     return model, X, None

@@ -30,6 +30,9 @@ _EMPTY = 0.95
 #: Numbers that stand for "missing" in many files.
 _CODES = (0.0, -1.0, -9.0, -99.0, -999.0, 9.0, 99.0, 999.0, 9999.0)
 
+#: Of rows that are in the order of their labels.
+SORTED = "the rows are sorted by label: shuffle them before they are split"
+
 _DIGITS = r"(?:\d{1,3}(?:[,' \u00a0]\d{3})+|\d+)?(?:\.\d+|\.)?(?:[eE][-+]?\d+)?"
 _NUMBER = re.compile(rf"(?=.*\d)\s*\(?[-+]?\s*[$€£¥]?\s*[-+]?{_DIGITS}\s*[$€£¥%]?\s*\)?\s*")
 _WITH_UNIT = re.compile(r"\s*[-+]?\d[\d.,]*\s*[^\W\d_][\w/²³]{0,7}\s*")
@@ -80,10 +83,9 @@ def remarks_on_text(column: TableColumn, *, unasked: bool) -> list[str]:
     return found
 
 
-def remark_on_labels(classes: Iterable[Any]) -> str | None:
-    """A remark on labels that differ only in case or blanks, or None."""
-    found = _alike([label for label in classes if isinstance(label, str)], "y")
-    return found[0] if found else None
+def remarks_on_labels(classes: Iterable[Any]) -> list[str]:
+    """A remark on labels that differ only in case or blanks."""
+    return _alike([label for label in classes if isinstance(label, str)], "y")
 
 
 def _alike(levels: Iterable[str], name: str) -> list[str]:
