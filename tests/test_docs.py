@@ -9,8 +9,9 @@ import re
 import shlex
 from pathlib import Path
 
+import pandas as pd
 import pytest
-from benchmarks import shift, store
+from benchmarks import shift, store, tolerances
 
 import drlogit
 import fenced
@@ -79,6 +80,26 @@ def test_tables_of_evidence_are_those_of_the_rows():
     page = (DOCS / "elsewhere.md").read_text("utf-8")
     found = store.read_rows(store.RESULTS / "shift.jsonl")
     assert shift.summary(found) in page
+    found = pd.read_csv(tolerances.ROWS)
+    assert tolerances.summary(found) in (DOCS / "balls.md").read_text("utf-8")
+
+
+def test_the_front_page_states_the_cost_that_was_measured():
+    readme = (DOCS.parent / "README.md").read_text("utf-8")
+    said = readme[readme.index("## What it costs") :]
+    table = tolerances.summary(pd.read_csv(tolerances.ROWS))
+    cells = [line.split("|") for line in table.splitlines()]
+    for row in (cells[2], cells[4]):
+        assert row[1].strip() in ("default", "labels=0.02")
+        loss, error, gain = (abs(float(row[k])) for k in (2, 5, 6))
+        for number in (f"{loss:.3f}", f"{error:.1f}", f"{gain:.2f}"):
+            assert number.removeprefix("0") in said
+
+
+def test_no_page_has_a_gap():
+    for page in [*PAGES, DOCS.parent / "README.md", DOCS.parent / "CONTRIBUTING.md"]:
+        text = page.read_text("utf-8")
+        assert not re.findall("PLACEHOLDER|TODO|FIXME", text)
 
 
 def test_commands_of_the_documentation_are_understood():
