@@ -255,7 +255,7 @@ def test_moves_are_within_the_domain():
         assert proven(result, DOMAINS, wrong).lower <= least_value(False)
     wrong = replace(result.dual, moves=replace(moves, s=moves.s + 1.0))
     assert "the dual point proves 0 " in proven(result, DOMAINS, wrong).reason
-    certain = replace(result, column_ball=replace(result.column_ball, labels=FlipCosts(inf)))
+    certain = replace(result, column_ball=replace(result.column_ball, kappa=FlipCosts(inf)))
     assert "the dual point proves 0 " in proven(certain, DOMAINS).reason
 
 
@@ -284,7 +284,7 @@ def test_a_bounded_feature_of_one_value_is_charged():
 
 def test_a_matrix_of_feature_costs_has_no_proof():
     result = stated.solve(X, Y, epsilon=0.1, kappa=1.0, norm="l2", feature_costs=np.eye(3))
-    given = replace(result, column_ball=replace(result.column_ball, feature_costs=np.eye(3)))
+    given = replace(result, column_ball=replace(result.column_ball, costs=np.eye(3)))
     with pytest.raises(ValueError, match="a matrix of feature_costs has no proof"):
         drlogit.verify(given, X, Y)
 

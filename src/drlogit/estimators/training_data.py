@@ -124,7 +124,7 @@ class TrainingData:
 
     def fitted_ball(self, problem: Problem) -> Ball:
         """The ball as a fitted model has it."""
-        return as_fitted(self.ball, self.features, problem, self.columns)
+        return as_fitted(self.ball, self.features, problem)
 
     def reported(self, coef: FloatArray, intercept: Any, epsilon: float) -> tuple[Any, Any]:
         """A model as it is shown: levels of a table relative to the average sample.

@@ -15,6 +15,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -26,12 +27,12 @@ from ..estimators.classifier import DRLogisticRegression
 from ..estimators.classifier_cv import DRLogisticRegressionCV
 from ..estimators.robust_classifier import result_of, set_result
 from ..estimators.tables.encoding import features_stated, statement_of
+from ..problem.ball import ColumnBall
 from ..problem.domains import check_domains
 from ..problem.features import Features, numbers
 from ..problem.label_costs import FlipCosts, flip_costs
-from ..problem.parameters import check_cost_matrix, check_costs
+from ..problem.parameters import check_cost_matrix
 from ..problem.result import Result, Status, Trace
-from ..problem.transport import ResultBall
 from ..rows.checks import TOO_LARGE
 from .packing import pack, pack_ball, unpack, unpack_ball
 from .writing import json_text, write_text
@@ -343,22 +344,15 @@ def _model(found: Found) -> DRLogisticRegression:
     return model
 
 
-def _ball_of_columns(found: Found, *, fit_intercept: bool) -> ResultBall:
+def _ball_of_columns(found: Found, *, fit_intercept: bool) -> ColumnBall:
     """The ball for the columns of the matrix."""
     ball, n = found["ball"], found["coefficients"].shape[1]
-    columns, kappa = ball.on(found["features"]), ball.kappa
+    columns: ColumnBall = ball.on(found["features"])
+    kappa = ball.kappa
     if not isinstance(kappa, str):
         kappa = flip_costs(kappa, found["classes"])
     ends = columns.lower, columns.upper
-    bounds = ends if np.isfinite(ends).any() else None
-    domains = check_domains(columns.groups or None, bounds, n)
-    costs = check_cost_matrix(columns.costs, n, columns.norm, domains=False)
-    return ResultBall(
-        columns.epsilon,
-        FlipCosts.from_stated(kappa, found["classes"]),
-        columns.norm,
-        check_costs(columns.costs, n) if costs is None else costs,
-        fit_intercept,
-        *domains[:3],
-        domains.with_none,
-    )
+    check_domains(columns.groups or None, ends if np.isfinite(ends).any() else None, n)
+    check_cost_matrix(columns.costs, n, columns.norm, domains=False)
+    flips = FlipCosts.from_stated(kappa, found["classes"])
+    return replace(columns, kappa=flips, fit_intercept=fit_intercept)

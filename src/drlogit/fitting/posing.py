@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..problem.ball import BY_ROW, Ball, ColumnBall
+from ..problem.ball import BY_ROW, Ball
 from ..problem.features import Features, numbers
 from ..problem.label_costs import is_stated_singly
 from ..problem.problem import Problem, pose_problem
@@ -52,7 +52,7 @@ def pose(
     if classes is None and not is_stated_singly(columns.kappa):
         classes = labels_of(y)
     problem = pose_problem(rows, columns, classes=classes, codes=codes, names=names)
-    return problem, as_fitted(resolved, features, problem, columns)
+    return problem, as_fitted(resolved, features, problem)
 
 
 def several_classes(y: Any) -> np.ndarray[Any, Any] | None:
@@ -66,7 +66,7 @@ def several_classes(y: Any) -> np.ndarray[Any, Any] | None:
     return classes if classes.size > 2 else None
 
 
-def as_fitted(ball: Ball, features: Features, problem: Problem, columns: ColumnBall) -> Ball:
+def as_fitted(ball: Ball, features: Features, problem: Problem) -> Ball:
     """A resolved ball as a result has it.
 
     Groups say whether "none of these columns" is a category, and costs by row are not kept.
@@ -74,10 +74,9 @@ def as_fitted(ball: Ball, features: Features, problem: Problem, columns: ColumnB
     ball = ball.seen_with(features)
     if np.ndim(ball.kappa) == 1 or is_dask(ball.kappa):
         ball = ball.replace(kappa=BY_ROW)
-    if problem.domains is None or not ball.categories:
+    if not ball.categories:
         return ball
-    own = len(columns.groups) - len(ball.categories)
-    found = problem.domains.with_none_stated(columns.groups)[own:]
+    found = problem.ball.groups[-len(ball.categories) :]
     stated = [
         [*group, None] if None in every and None not in group else group
         for group, every in zip(ball.categories, found, strict=True)

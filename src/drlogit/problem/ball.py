@@ -43,7 +43,8 @@ class ColumnBall:
     """A ball for the columns of one matrix, in plain numbers.
 
     ``costs`` has one number for each column, or is a cost matrix.  ``groups`` are the columns of
-    each category, with None where "none of these columns" is a category, too.
+    each category, with None where "none of these columns" is a category, too.  In a result κ is a
+    :class:`~drlogit.problem.label_costs.FlipCosts`; if it differs between samples it only says so.
     """
 
     epsilon: float
@@ -53,6 +54,7 @@ class ColumnBall:
     groups: list[list[int | None]]
     lower: FloatArray
     upper: FloatArray
+    fit_intercept: bool = True
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)

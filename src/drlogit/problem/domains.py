@@ -83,8 +83,6 @@ class Domains:
         Groups that cannot change and have a 1 in every row; their columns add up to a constant.
     constant, constant_values : arrays
         Columns that hold one value throughout.
-    given_ends : pair of arrays, optional
-        The bounds of the original features, if ``lower`` and ``upper`` are for shifted ones.
     """
 
     groups: tuple[IndexArray, ...]
@@ -97,7 +95,6 @@ class Domains:
     held: tuple[IndexArray, ...] = ()
     constant: IndexArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     constant_values: FloatArray = field(default_factory=lambda: np.empty(0))
-    given_ends: tuple[FloatArray, FloatArray] | None = None
 
     @property
     def n_groups(self) -> int:
@@ -151,7 +148,6 @@ class Domains:
             self,
             lower=self.lower - shift[self.bounded],
             upper=self.upper - shift[self.bounded],
-            given_ends=(self.lower, self.upper),
             constant_values=self.constant_values - shift[self.constant],
         )
 
@@ -170,21 +166,7 @@ class Domains:
             lower=self.lower[stay],
             upper=self.upper[stay],
             bounded_costs=self.bounded_costs[stay],
-            given_ends=self.given_ends and (self.given_ends[0][stay], self.given_ends[1][stay]),
         )
-
-    def stated(self, costs: FloatArray) -> dict[str, Any]:
-        """The fields of a :class:`~drlogit.problem.transport.Ball`; sets ``costs`` of columns."""
-        costs[self.columns] = self.column_costs
-        ends = np.full(costs.size, -np.inf), np.full(costs.size, np.inf)
-        for end, values in zip(ends, self.given_ends or (self.lower, self.upper), strict=True):
-            end[self.bounded] = values
-        return {
-            "groups": (*self.groups, *self.held),
-            "with_none": np.append(self.with_none, np.zeros(len(self.held), dtype=bool)),
-            "lower": ends[0],
-            "upper": ends[1],
-        }
 
     def with_none_stated(self, groups: Iterable[Any]) -> list[Any]:
         """The groups as the user gave them, with None added where "none" is a category."""

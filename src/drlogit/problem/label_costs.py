@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ..rows.arrays import FloatArray, IndexArray, is_dask
 from ..rows.blocks import Block
 from ..rows.checks import as_numbers
+from ..rows.chunks import in_memory
 from ..rows.interface import Rows, State
 from ..rows.reductions import Max, Min
 from .parameters import check_kappa
@@ -80,6 +81,26 @@ class FlipCosts:
             found = np.asarray(self.kappa)[codes]
         else:
             found = block.flip_costs(self.unit)
+        return np.where(np.arange(n_classes) == codes[:, None], 0.0, found[:, None])
+
+    def of_samples(
+        self, codes: IndexArray, n_classes: int, epsilon: float, kappa: Any = None
+    ) -> FloatArray:
+        """The cost of each label for each sample; pass ``kappa`` if it differs between samples.
+
+        ``codes`` are the labels as positions among the classes.  At ε = 0 no label can change.
+        """
+        if (kappa is None) == isinstance(self.multiples, str):
+            raise ValueError(
+                "pass kappa if, and only if, the model was fitted with one kappa for each sample"
+            )
+        if kappa is None:
+            found = np.broadcast_to(self.kappa, n_classes)[codes]
+        else:
+            found = as_numbers(in_memory(kappa), "kappa")
+            if found.shape != codes.shape or not (found >= 0.0).all():
+                raise ValueError(f"kappa must be {codes.size} numbers >= 0, got {found.shape}")
+        found = found if epsilon > 0.0 else np.full(codes.shape, np.inf)
         return np.where(np.arange(n_classes) == codes[:, None], 0.0, found[:, None])
 
     def stated(self, classes: NDArray[Any]) -> StatedKappa:

@@ -43,7 +43,7 @@ from .losses import Codes, flip_loss, label_loss
 from .norms import Norm, get_norm
 from .parameters import check_cost_matrix, check_costs, check_epsilon, check_kappa
 from .robust_loss import RobustLoss
-from .transport import ResultBall, TransportCost
+from .transport import TransportCost
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +65,8 @@ class Problem:
     is stronger, so the worst case is an upper bound.
 
     ``codes`` is a state of the rows that holds several labels as positions; None with two.
+    ``stated`` is the :class:`~drlogit.problem.ball.ColumnBall` that the problem was posed with; it
+    knows where "none of these columns" is a category.
     """
 
     rows: Rows
@@ -76,6 +78,7 @@ class Problem:
     n_classes: int = 2
     codes: Any = None
     as_given: bool = True
+    stated: Any = None
 
     @property
     def several(self) -> bool:
@@ -103,19 +106,10 @@ class Problem:
         return self.cost.domains
 
     @property
-    def ball(self) -> ResultBall:
+    def ball(self) -> ColumnBall:
         """The ball in plain numbers, for the original features."""
-        costs = (self.costs[:-1] if self.fit_intercept else self.costs).copy()
-        stated = {} if self.domains is None else self.domains.stated(costs)
-        plain = self.matrix if (costs == 1.0).all() else costs
-        return ResultBall(
-            self.epsilon,
-            self.cost.labels,
-            self.norm.name,
-            plain,
-            self.fit_intercept,
-            **stated,
-        )
+        stated: ColumnBall = self.stated
+        return replace(stated, epsilon=self.epsilon, kappa=self.cost.labels)
 
     @property
     def dearest_flip(self) -> float:
@@ -345,7 +339,10 @@ def pose_problem(
             )
         rows = rows.turned(np.asarray(np.linalg.cholesky(matrix), np.float64))
     constant = None if cost.domains is None else cost.domains.constant_sum
-    problem = Problem(rows, epsilon, cost, rows.intercept, constant, matrix)
+    if cost.domains is not None:
+        ball = replace(ball, groups=cost.domains.with_none_stated(ball.groups))
+    ball = replace(ball, fit_intercept=rows.intercept)
+    problem = Problem(rows, epsilon, cost, rows.intercept, constant, matrix, stated=ball)
     if classes is None or not several:
         return problem
     return replace(

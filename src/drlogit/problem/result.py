@@ -17,12 +17,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..rows.arrays import FloatArray
-from .ball import Ball
+from .ball import Ball, ColumnBall
 from .dual_point import DualPoint
 from .parameters import ADMITTED
 from .proof import save_proof
 from .stopping import Stop
-from .transport import ResultBall
 
 
 class Status(enum.Enum):
@@ -270,7 +269,7 @@ class Result:
     trace: Trace
     info: dict[str, Any] = field(default_factory=dict)
     ball: Ball | None = None
-    column_ball: ResultBall | None = None
+    column_ball: ColumnBall | None = None
 
     @property
     def admitted(self) -> float:
@@ -297,7 +296,7 @@ class Result:
             feature costs, for which there are no proofs.
         """
         ball = self.column_ball
-        if ball is not None and np.ndim(ball.feature_costs) == 2:  # type: ignore[arg-type]
+        if ball is not None and ball.costs.ndim == 2:
             raise ValueError("a matrix of feature_costs has no proof: give each feature a cost")
         if self.dual is None or ball is None:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""The adversary's cost of moving a sample, and the ball that a model is fitted against.
+"""The adversary's cost of moving a sample.
 
     d((x, y), (x', y')) = ‖C (x - x')‖ + κ 1[y ≠ y']
 
@@ -15,14 +15,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from ..rows.arrays import BoolArray, FloatArray, IndexArray
-from ..rows.checks import as_numbers
-from ..rows.chunks import in_memory
+from ..rows.arrays import BoolArray, FloatArray
 from .domains import Domains
 from .label_costs import FlipCosts
 from .norms import Norm
@@ -93,52 +90,3 @@ class TransportCost:
         assert self.matrix is not None
         kept = np.flatnonzero(~self.free)
         return np.asarray(np.linalg.cholesky(self.matrix[np.ix_(kept, kept)]), np.float64)
-
-
-@dataclass(frozen=True, eq=False)
-class ResultBall:
-    """The Wasserstein ball of a fit in plain numbers.
-
-    ``labels`` says what flips cost.  If that differs between samples it only says so, and an audit
-    needs the costs of its own samples.  ``feature_costs`` is None if every feature costs 1; it may
-    be a cost matrix.  ``groups`` are the columns of categories, including groups that cannot change
-    if every sample has one of their categories.  ``with_none``
-    marks the groups in which "none of these columns" is a category.  ``lower`` and ``upper`` bound
-    each feature and may be infinite.
-    """
-
-    epsilon: float
-    labels: FlipCosts
-    norm: str
-    feature_costs: FloatArray | None = None
-    fit_intercept: bool = True
-    groups: tuple[IndexArray, ...] = ()
-    lower: FloatArray | None = None
-    upper: FloatArray | None = None
-    with_none: BoolArray | None = None
-
-    @property
-    def kappa(self) -> float | FloatArray:
-        """κ as a number, or as an array with a number for each observed label."""
-        return self.labels.kappa
-
-    def label_costs(self, codes: IndexArray, n_classes: int, kappa: Any = None) -> FloatArray:
-        """The cost of each label for each sample; pass ``kappa`` if it differs between samples.
-
-        ``codes`` are the labels as positions among the classes.
-        """
-        if (kappa is None) == isinstance(self.labels.multiples, str):
-            raise ValueError(
-                "pass kappa if, and only if, the model was fitted with one kappa for each sample"
-            )
-        if kappa is None:
-            found = np.broadcast_to(self.labels.kappa, n_classes)[codes]
-        else:
-            found = as_numbers(in_memory(kappa), "kappa")
-            if found.shape != codes.shape or not (found >= 0.0).all():
-                raise ValueError(f"kappa must be {codes.size} numbers >= 0, got {found.shape}")
-        costs = np.repeat(found[:, None], n_classes, axis=1)
-        if self.epsilon == 0.0:  # no label can change
-            costs = np.full(costs.shape, np.inf)
-        costs[np.arange(codes.size), codes] = 0.0
-        return np.asarray(costs, dtype=np.float64)

@@ -62,7 +62,7 @@ def start_from(problem: Problem, result: Result) -> Start | None:
     # The optimum is concave in ε with slope λ, which falls no faster than 1/ε; κλ hardly changes
     # with κ as long as labels are what the adversary changes most.
     change = (epsilon - ball.epsilon) ** 2 / min(epsilon, ball.epsilon or epsilon)
-    own = ball.labels.unit
+    own = ball.kappa.unit
     if own != kappa:
         if not np.isfinite(own + kappa):
             return Start(model, np.nan, _UNKNOWN)
@@ -86,7 +86,7 @@ def dual_point_of(problem: Problem, start: Result) -> Any:
     """
     dual, rows, ball = start.dual, problem.rows, start.column_ball
     wanted = problem.epsilon, problem.kappa
-    if ball is not None and (ball.epsilon, ball.labels.unit) != wanted:
+    if ball is not None and (ball.epsilon, ball.kappa.unit) != wanted:
         return None
     if problem.several:
         return None

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..problem.ball import ColumnBall
 from ..problem.parameters import ADMITTED, FAR, RANGE
-from ..problem.transport import ResultBall
 from ..rows.arrays import FloatArray
 from ..rows.chunks import chunks_of
 
@@ -37,17 +37,18 @@ class SamplesInBall:
     """
 
     def __init__(
-        self, X: Any, weights: FloatArray, ball: ResultBall, label_costs: FloatArray
+        self, X: Any, weights: FloatArray, ball: ColumnBall, label_costs: FloatArray
     ) -> None:
         self.X, self.weights, self.label_costs = X, weights, label_costs
         self.epsilon, self.norm = ball.epsilon, ball.norm
-        costs = np.ones(X.shape[1]) if ball.feature_costs is None else ball.feature_costs.copy()
-        ends = np.full((2, costs.size), [[-np.inf], [np.inf]])
-        if ball.lower is not None:
-            ends = np.array([ball.lower, ball.upper])
+        costs, ends = ball.costs.copy(), np.array([ball.lower, ball.upper])
+        bounded = bool(np.isfinite(ends).any())
         costs[ends[0] == ends[1]] = np.inf
-        with_none = () if ball.with_none is None else ball.with_none
-        stated = list(zip(ball.groups, with_none, strict=True))
+        stated = [
+            (np.array([j for j in group if j is not None], dtype=np.intp), None in group)
+            for group in ball.groups
+        ]
+        categorical = [group for group, _ in stated]
         for group, none in stated:
             if group.size + none == 1:  # a group of one category cannot change
                 costs[group] = np.inf
@@ -56,7 +57,7 @@ class SamplesInBall:
                 costs[group] *= 0.5
             ends[:], stated = [[-np.inf], [np.inf]], []
         self.costs, movable = costs, np.isfinite(costs) & (ball.epsilon > 0.0)
-        self._dense = ball.lower is not None or bool(stated) or costs.size <= _DENSE
+        self._dense = bounded or bool(stated) or costs.size <= _DENSE
         changing = [(group, none) for group, none in stated if movable[group[0]]]
         self.groups = [group for group, _ in changing]
         self.with_none = [none for _, none in changing]
@@ -74,7 +75,7 @@ class SamplesInBall:
         self.in_norm[[*self.bounded, *grouped]] = False
         self._free = ~self.in_norm
         self._free[grouped] = False
-        self._centre(np.concatenate([self.constant[:0], *ball.groups]))
+        self._centre(np.concatenate([self.constant[:0], *categorical]))
 
     def _parts(self) -> Iterator[tuple[slice, Any]]:
         """Some rows at a time."""

@@ -104,7 +104,7 @@ def verify(
     ball, coef, intercept, upper = result.column_ball, result.coef, result.intercept, math.inf
     if ball is None:
         raise ValueError("the model must know its ball, as results of drlogit.solve do")
-    if np.ndim(ball.feature_costs) == 2:  # type: ignore[arg-type]
+    if ball.costs.ndim == 2:
         raise ValueError("a matrix of feature_costs has no proof: give each feature a cost")
     X = chunks.checked_features(X)
     shape = n_samples, n_features = chunks.shape_of(X)
@@ -121,7 +121,7 @@ def verify(
     weights = None if sample_weight is None else in_memory(sample_weight)
     if fitted is not None:
         weights = with_class_weights(weights, fitted.class_weight, fitted.classes_, codes)
-    costs = ball.label_costs(codes, n_classes, kappa)
+    costs = ball.kappa.of_samples(codes, n_classes, ball.epsilon, kappa)
     try:
         samples = SamplesInBall(X, check_weights(weights, n_samples), ball, costs)
         upper = upper_bound(samples, coef, intercept, result.lam)
