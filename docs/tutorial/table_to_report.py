@@ -16,7 +16,6 @@ CC BY 4.0). On the command line: ``drlogit demo``.
 # Some patients are kept aside before anything else is done: what is said about new patients rests
 # on them.
 
-import textwrap
 
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.impute import SimpleImputer
@@ -89,13 +88,13 @@ drlogit.audit(both, X_kept, y_kept, metric="log_loss").to_frame()
 # the patients who were kept aside, and in every population within the ball around it?
 
 promise = drlogit.guarantee(model, X_kept, y_kept, random_state=0)
-print(*(textwrap.fill(line, 90) for line in str(promise).splitlines()), sep="\n")
+print(promise)
 
 # %%
 # A hundred patients promise little. A cut-off can be chosen by what is promised about it:
 
 choice = drlogit.choose_threshold(model, X_kept, y_kept, max_fpr=0.4, random_state=0)
-print(*(textwrap.fill(line, 90) for line in str(choice).splitlines()), sep="\n")
+print(choice)
 
 # %%
 # Another hospital
@@ -110,7 +109,7 @@ there = recorded[recorded["hospital"] == "switzerland"]
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # the same is said below
     found = drlogit.measure_shift(model, X_kept, y_kept, there[X.columns], there["disease"])
-print(*(textwrap.fill(line, 90) for line in str(found).splitlines()), sep="\n")
+print(found)
 
 # %%
 # Every Swiss patient has a cholesterol of 0: missing values, coded as zero.
