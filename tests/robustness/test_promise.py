@@ -164,18 +164,34 @@ def test_the_positive_class_is_the_one_that_is_named(fitted):
 # --- what is refused ------------------------------------------------------------------------
 
 
-def test_rows_of_the_fit_are_refused():
+@pytest.mark.parametrize("how", ["fit", "file", "several"])
+def test_rows_of_the_fit_are_refused_in_any_order_and_in_part(how, tmp_path):
     X, y = draw(150, 11)
-    for kappa in (math.inf, 1.0):
-        model = drlogit.DRLogisticRegression(0.05, kappa).fit(X, y)
-        order = np.random.default_rng(0).permutation(150)
-        for ask in (
-            lambda m, A, b: drlogit.guarantee(m, A, b),
-            lambda m, A, b: drlogit.guarantee(m, A, b, "recall", ball=drlogit.Ball(0.3)),
-            lambda m, A, b: drlogit.choose_threshold(m, A, b, max_fpr=0.3),
-        ):
-            with pytest.raises(ValueError, match="rows that the model was fitted to"):
-                ask(model, X[order], y[order])
+    if how == "several":
+        y = np.digitize(X[:, 0], [-0.5, 0.5])
+    model = drlogit.DRLogisticRegression(0.05, 1.0).fit(X, y)
+    if how == "file":
+        drlogit.save_model(model, tmp_path / "model.json")
+        model = drlogit.load_model(tmp_path / "model.json")
+    order = np.random.default_rng(0).permutation(150)
+    asks = [lambda m, A, b: drlogit.guarantee(m, A, b)]
+    if how != "several":
+        asks.append(lambda m, A, b: drlogit.guarantee(m, A, b, "recall", ball=drlogit.Ball(0.3)))
+        asks.append(lambda m, A, b: drlogit.choose_threshold(m, A, b, max_fpr=0.3))
+    for some in (order, order[:60]):
+        for ask in asks:
+            with pytest.raises(ValueError, match="rows that the model was fitted to, or some of"):
+                ask(model, X[some], y[some])
+
+
+def test_new_rows_that_are_like_old_ones_are_not_refused():
+    """With 16 different rows, all new ones were there in the fit."""
+    rng = np.random.default_rng(16)
+    X = (rng.random((400, 4)) < 0.4).astype(float)
+    y = (X @ [2.0, 1.0, 0.5, -1.0] + rng.logistic(size=400) > 1.0).astype(int)
+    model = drlogit.DRLogisticRegression(0.02).fit(X[:200], y[:200])
+    for n in (10, 30, 200):
+        assert drlogit.guarantee(model, X[200 : 200 + n], y[200 : 200 + n]).value <= 1.0
 
 
 def test_what_cannot_be_promised(fitted):

@@ -45,6 +45,9 @@ from .training_data import TrainingData, matrix_of, training_data
 #: thumb for plain logistic regression (Peduzzi et al. 1996).
 _SAMPLES_EACH = 10
 
+#: A fit keeps the scores of about this many of its rows.
+_KNOWN_ROWS = 256
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ModelParameters:
@@ -163,7 +166,9 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
         constant = result.converged and is_constant(problem, model)
         coef, intercept = data.reported(result.coef, result.intercept, problem.epsilon)
         ball = data.fitted_ball(problem)
-        set_result(self, replace(result, coef=coef, intercept=intercept, dual=None, ball=ball))
+        result = replace(result, coef=coef, intercept=intercept, dual=None, ball=ball)
+        info = {**result.info, "seen_scores": _some_scores(data.matrix, result)}
+        set_result(self, replace(result, info=info))
         self._warn(result, problem, constant=constant)
         if result.converged and not constant:
             self._warn_of_neglect(data)
@@ -374,6 +379,15 @@ def set_result(model: RobustLinearClassifier, result: Result) -> None:
     model.dual_gap_ = float(result.gap)
     model.n_iter_ = int(result.n_iter)
     model.ball_, model._result = result.ball, result
+
+
+def _some_scores(X: Any, result: Result) -> FloatArray:
+    """Scores of some rows of the fit, by which a promise knows them; none if not in memory."""
+    if is_dask(X) or beyond_memory(X):
+        return np.empty(0)
+    rows = X[:: -(-X.shape[0] // _KNOWN_ROWS)]
+    scores = rows @ np.atleast_2d(result.coef)[0] + np.atleast_1d(result.intercept)[0]
+    return np.asarray(scores, dtype=np.float64)
 
 
 def _unpenalised(costs: FloatArray, features: Features, n_samples: int) -> str:

@@ -251,6 +251,10 @@ _TABLE: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Found], Any]]] = {
     "ball": (lambda model: pack_ball(model.ball_), _ball),
     "parameters": (_kept_parameters, _estimator),
     "result": (_result, _certified),
+    "seen_scores": (
+        lambda model: model.result_.info["seen_scores"],
+        lambda value, _: _numbers(value, None),
+    ),
 }
 
 
@@ -336,6 +340,7 @@ def _model(found: Found) -> DRLogisticRegression:
         dual=None,
         setup_time=0.0,
         trace=Trace(),
+        info={"seen_scores": found["seen_scores"]},
         column_ball=_ball_of_columns(found, fit_intercept=bool(model.fit_intercept)),
         ball=found["ball"],
         **found["result"],

@@ -142,11 +142,9 @@ class MeasuredModel:
         some = np.unique(np.linspace(0, n - 1, min(n, _COMPARED)).astype(np.intp))
         there, matrix = rows_of(X, some), table.matrix[some]
         ours = scores_of(matrix, table.coef, table.intercept)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # "X does not have valid feature names"
-            theirs, shares = self.scorer.decision_function(there), None
-            if hasattr(self.scorer, "predict_proba"):
-                shares = self.scorer.predict_proba(there)
+        theirs, shares = self._said("decision_function", there), None
+        if hasattr(self.scorer, "predict_proba"):
+            shares = self._said("predict_proba", there)
         # Single precision, and cancellation: compare with the size of the terms of the sum.
         terms = abs(matrix) @ np.abs(table.coef.T) + np.abs(table.intercept)
         if theirs.shape != ours.shape or (np.abs(theirs - ours) > 1e-4 * (terms + 1e-12)).any():
@@ -175,15 +173,19 @@ class MeasuredModel:
         found = _changed(X, self._names(X), index, changes, columns)
         if self.scorer is not None:
             ours = scores_of(table.matrix[index] + changes, table.coef, table.intercept)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                theirs = self.scorer.decision_function(found)
+            theirs = self._said("decision_function", found)
             if not np.allclose(theirs, ours, rtol=1e-4, atol=1e-6 * (1.0 + np.abs(ours).max())):
                 raise ValueError(
                     "the worst case cannot be written in the columns of X, because a step uses one "
                     f"of them in several ways: {_LAST_STEP}"
                 )
         return found
+
+    def _said(self, method: str, X: Any) -> Any:
+        """What the model itself says of rows, without its warnings."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return getattr(self.scorer, method)(X)
 
     def _matrix(self, X: Any) -> Matrix:
         """The rows that the coefficients are for."""

@@ -30,6 +30,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import bdtrc
 
 from ..problem.ball import Ball
 from ..rows.arrays import FloatArray, IndexArray
@@ -44,6 +45,12 @@ _CHOOSING = 0.2
 
 #: With fewer rows nothing is promised.
 LEAST_ROWS = 10
+
+#: Scores are the same up to this share of their size.
+_SAME = 1e-10
+
+#: Rows are refused if chance would have as many scores of the fit among them less often than this.
+_CHANCE = 1e-4
 
 #: Ratios are promised in steps of this size.
 _STEP = 0.01
@@ -212,7 +219,7 @@ class UnseenRows:
                 "the ball is stated in shares and standard deviations of the rows of the fit, "
                 "which this model does not know: pass ball=ball.resolve(X_train, y_train)"
             )
-        _refuse_seen_rows(model, X, y, adversary)
+        _refuse_seen_rows(adversary)
         order = np.random.default_rng(random_state).permutation(size)
         choosing, judging = np.split(order, [max(int(_CHOOSING * size), 2)])
         return cls(adversary, choosing, judging, confidence)
@@ -325,20 +332,27 @@ def _alike(some: IndexArray, size: int) -> FloatArray:
     return weights
 
 
-def _refuse_seen_rows(model: Any, X: Any, y: Any, adversary: Adversary) -> None:
-    """``ValueError`` if the rows have the very worst-case loss of the fit."""
+def _refuse_seen_rows(adversary: Adversary) -> None:
+    """``ValueError`` if more of the fit's rows are here than rows of one population share.
+
+    A fit keeps the scores of some of its rows.  A row of the population has the score of one of
+    these rows with a probability of about the share of these that have a score in common (Good and
+    Turing), 0 if numbers are continuous.
+    """
     fit = adversary.model.fit
-    ball = adversary.model.ball
-    if fit is None or ball is None or isinstance(ball.kappa, str) or not np.any(fit.coef_):
-        return  # a constant model has the same loss on many rows
-    own = adversary if adversary.ball == ball else Adversary.of(model, X, y)
-    found = own.value(own.metric("log_loss"), ball.epsilon or 0.0)
-    if (
-        -1e-9
-        <= np.ravel(fit.worst_case_loss_)[0] - found
-        <= max(float(np.ravel(fit.dual_gap_)[0]), 1e-9)
-    ):
+    if fit is None:
+        return
+    seen = fit.result_.info["seen_scores"]
+    if not seen.size or np.ptp(seen) == 0.0:  # not in memory; a constant model
+        return
+    here = np.sort(adversary.scores[:, 0] if adversary.several else adversary.scores)
+    near = _SAME * (1.0 + np.abs(here).max())
+    found = np.searchsorted(here, seen + near) > np.searchsorted(here, seen - near)
+    apart = np.concatenate([[True], np.diff(here) > near, [True]])
+    common = 1.0 - float((apart[1:] & apart[:-1]).mean())
+    likely = min(common + 4.0 * math.sqrt(2.0 * common / here.size) + 6.0 / here.size, 1.0)
+    if bdtrc(found.sum() - 1, seen.size, likely) < _CHANCE:
         raise ValueError(
-            "these are the rows that the model was fitted to: a promise needs rows that the model "
-            "has not seen"
+            "these are the rows that the model was fitted to, or some of them are: a promise needs "
+            "rows that the model has not seen"
         )
