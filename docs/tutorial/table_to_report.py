@@ -16,7 +16,6 @@ CC BY 4.0). On the command line: ``drlogit demo``.
 # Some patients are kept aside before anything else is done: what is said about new patients rests
 # on them.
 
-
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
