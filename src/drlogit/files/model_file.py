@@ -250,11 +250,11 @@ _TABLE: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Found], Any]]] = {
     "features": (_stated_features, _features),
     "ball": (lambda model: pack_ball(model.ball_), _ball),
     "parameters": (_kept_parameters, _estimator),
-    "result": (_result, _certified),
     "seen_scores": (
         lambda model: model.result_.info["seen_scores"],
         lambda value, _: _numbers(value, None),
     ),
+    "result": (_result, _certified),
 }
 
 
