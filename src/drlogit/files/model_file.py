@@ -251,7 +251,7 @@ _TABLE: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Found], Any]]] = {
     "ball": (lambda model: pack_ball(model.ball_), _ball),
     "parameters": (_kept_parameters, _estimator),
     "seen_scores": (
-        lambda model: model.result_.info["seen_scores"],
+        lambda model: result_of(model).info["seen_scores"],
         lambda value, _: _numbers(value, None),
     ),
     "result": (_result, _certified),

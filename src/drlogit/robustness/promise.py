@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import bdtrc
 
+from ..estimators.robust_classifier import result_of
 from ..problem.ball import Ball
 from ..rows.arrays import FloatArray, IndexArray
 from .adversary import Adversary
@@ -342,7 +343,7 @@ def _refuse_seen_rows(adversary: Adversary) -> None:
     fit = adversary.model.fit
     if fit is None:
         return
-    seen = fit.result_.info["seen_scores"]
+    seen = result_of(fit).info["seen_scores"]
     if not seen.size or np.ptp(seen) == 0.0:  # not in memory; a constant model
         return
     here = np.sort(adversary.scores[:, 0] if adversary.several else adversary.scores)
