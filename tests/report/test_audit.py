@@ -211,6 +211,7 @@ def test_changes_within_the_observed_range_are_preferred_to_cheaper_ones():
     assert set(rows["column"]) == {1}
 
 
+@pytest.mark.filterwarnings("ignore:the rows are sorted by label")
 def test_changes_beyond_the_observed_range_say_so():
     rng = np.random.default_rng(3)
     X = pd.DataFrame({"size": np.concatenate([rng.random(50), 9.0 + rng.random(50)])})

@@ -16,6 +16,7 @@ from argparse import ArgumentParser, Namespace
 
 from ..files.model_file import read_model
 from ..report.audit import audit
+from ..robustness.metrics import NAMES
 from . import options
 from .console import Console, Exit
 from .data import read_asked, stated_ball
@@ -30,7 +31,7 @@ def add_options(parser: ArgumentParser) -> None:
     add("-o --output FILE", "web page to write (.html)")
     add = options.group(parser, "audit")
     add("--unseen", "the models have not seen these rows: state limits for new data, too")
-    add("--metric NAME", "error, log_loss, recall, fpr, precision or npv (default: error)")
+    add("--metric NAME", f"one of {', '.join(NAMES)} (default: error)")
     options.add_cost(add)
     add("--limit VALUE", "what the metric must not reach (default: a constant model's)", type=float)
     add("--by COLUMN", "report each value of this column separately")

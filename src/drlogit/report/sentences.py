@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..robustness.metrics import Metric
+from ..robustness.metrics import WORDS, Metric
 from ..robustness.words import percent, rounded
 
 
@@ -15,14 +15,8 @@ def said(metric: Metric, value: float, sign: float = 0.0) -> str:
         name = names.get(metric.name, f"the net benefit of predicting {_label(metric)}")
         return f"{name} is {rounded(value, sign) if sign else f'{value:.4g}'}"
     share = percent(value, sign) if sign else f"{100.0 * value:.3g} %"
-    words = {
-        "error": "of the predictions are wrong",
-        "recall": f"of {_label(metric)} are found",
-        "fpr": f"of {_other(metric)} are predicted {_label(metric)}",
-        "precision": f"of those predicted {_label(metric)} are right",
-        "npv": f"of those predicted {_other(metric)} are right",
-    }
-    return f"{share} {words[metric.name]}"
+    words = WORDS[metric.name].format(positive=_label(metric), other=_other(metric))
+    return f"{share} {words}"
 
 
 def decides(metric: Metric) -> str:

@@ -27,6 +27,14 @@ _RATIOS: Final = {
 #: Metrics whose larger values are better.
 _BENEFITS: Final = ("recall", "precision", "npv", "net_benefit")
 NAMES: Final = ("log_loss", "error", *_RATIOS, "net_benefit")
+#: What a share says, of the positive class and the other one.
+WORDS: Final = {
+    "error": "of the predictions are wrong",
+    "recall": "of {positive} are found",
+    "fpr": "of {other} are predicted {positive}",
+    "precision": "of those predicted {positive} are right",
+    "npv": "of those predicted {other} are right",
+}
 
 
 @dataclass(frozen=True, eq=False)
