@@ -53,7 +53,7 @@ print(ball)
 # How much must go wrong until the decisions fail, and through which column? ``to_html`` writes
 # the page as one file; a notebook shows it in place.
 
-report = drlogit.audit(pipeline, X_kept, y_kept, ball=ball)
+report = drlogit.audit(pipeline, X_kept, y_kept, ball=ball.resolve(X, y))
 report
 
 # %%
