@@ -43,7 +43,7 @@ MISTAKES = [
     (f"{T} -o ./linked.csv", 1, "-o ./linked.csv would overwrite an input file"),
     (f"{T} -o x.json --proof x.json", 1, "--proof x.json would overwrite the file of -o"),
     (f"{T} --holdout 0.3 fitted.csv", 1, "--holdout fitted.csv would overwrite an input file"),
-    ("fit gap.csv --target state", 1, "numbers are missing (NaN) in column 'age'"),
+    ("fit gap.csv --target state", 1, "got NaN in row 3 of column 'age'"),
     ("fit blank.csv --target state", 1, "the label of row 4 is missing: fill it in"),
     ("fit one.csv --target state", 1, "has only the label 'ill', and a model needs two classes"),
     ("fit europe.csv --target state", 1, "--delimiter must be what separates the fields of"),

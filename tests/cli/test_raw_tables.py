@@ -78,7 +78,7 @@ def test_codes_that_look_like_numbers_keep_their_spelling(folder, capsys):
 def test_gaps(folder, capsys, file):
     code, _, err = run(f"fit {file} --target income", capsys)
     assert code == cli.Exit.BAD_INPUT
-    assert "numbers are missing (NaN) in column 'age'" in err
+    assert "of column 'age': fit an estimator with missing='median'" in err
     command = f"fit {file} --target income --missing median"
     assert run(f"{command} -o m.json", capsys)[0] == cli.Exit.DONE
     model = load_model("m.json")

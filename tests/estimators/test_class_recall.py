@@ -26,7 +26,7 @@ def test_fit_warns_of_a_class_that_vanishes_and_says_what_epsilon_and_kappa_do_t
     with pytest.warns(UserWarning, match=NEVER) as said:
         model = stated.classifier(0.1, 5.0).fit(X, y)
     (text,) = (str(each.message) for each in said)
-    assert "The radius epsilon = 0.1 shrinks the coefficients" in text
+    assert "The radius epsilon = 0.1 moves probabilities to the class shares" in text
     assert "epsilon/kappa allows 2.00% of all labels to be wrong, which is 33% of the size" in text
     assert "class_weight='balanced'" in text
     # The threshold that it names predicts the class about as often as it occurs, and finds it.

@@ -69,16 +69,6 @@ def test_a_column_that_is_empty_now_is_noticed():
         model.predict(HOLES.assign(age=np.nan)[:1])
 
 
-def test_a_row_without_any_value_is_noticed():
-    model = fitted(HOLES, missing="median")
-    rows = HOLES.copy()
-    rows.loc[[4, 9]] = [np.nan, np.nan, None]
-    with pytest.warns(
-        UserWarning, match="2 of 60 rows have no value in any column .the first is row 5"
-    ):
-        model.predict(rows)
-
-
 def test_columns_that_training_did_not_have_are_passed_over():
     model = fitted()
     more = FRAME.assign(label=Y, row=range(N))

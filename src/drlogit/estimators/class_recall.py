@@ -43,17 +43,13 @@ def neglected(
     if not never.size:
         return None
     k = int(never[shares[never].argmin()])
-    others = f" (the same holds for {never.size - 1} other classes)" if never.size > 1 else ""
     said = (
         f"class {classes[k]!r:.60} is almost never predicted: {shares[k]:.2%} of the samples have "
-        f"it, and the model predicts it for {predicted[k]:.2%}{others}."
+        f"it, and the model predicts it for {predicted[k]:.2%}."
     )
     epsilon, kappa = float(ball.epsilon or 0.0), ball.kappa
     if epsilon > 0.0:
-        said += (
-            f" The radius epsilon = {epsilon:.3g} shrinks the coefficients, so probabilities stay "
-            "near the shares of the classes."
-        )
+        said += f" The radius epsilon = {epsilon:.3g} moves probabilities to the class shares."
     if epsilon > 0.0 and isinstance(kappa, float) and math.isfinite(kappa):
         flips = min(epsilon / kappa, 1.0)
         said += (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -155,8 +156,9 @@ class DRLogisticRegression(RobustLinearClassifier):
             certified model so far.  A second interrupt aborts at once.
         """
         stop = Stop(self.max_time, keeps=True)
-        with self._unless_it_fails():
-            self._fit(X, y, sample_weight, kappa, stop)
+        fitted = copy.copy(self)  # a fit that fails leaves the estimator as it was
+        fitted._fit(X, y, sample_weight, kappa, stop)
+        self.__dict__ = fitted.__dict__
         if stop.interrupted:  # so that a search, a pipeline or a script stops as well
             raise KeyboardInterrupt(
                 f"{type(self).__name__} was interrupted. It keeps the best certified model so far; "

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cache
 from typing import Any
@@ -33,7 +34,6 @@ from ..problem.result import Status
 from ..problem.stopping import Stop
 from ..rows.arrays import FloatArray, IndexArray, is_dask
 from ..rows.checks import as_numbers
-from ..rows.chunks import in_memory
 from .classifier import DRLogisticRegression
 from .folds import Grid, flip_unit, mean_log_likelihood, score_fold, tabulate
 from .robust_classifier import RobustLinearClassifier
@@ -159,7 +159,7 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Features; also Dask arrays, whose folds stay on the workers.
+            Features, in memory.
         y : array of shape (n_samples,)
             Class labels of any type.
         sample_weight : array of shape (n_samples,), optional
@@ -184,21 +184,18 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
             The chosen model is constant, or a fold has one label only because rows are sorted by
             label; also those of :meth:`DRLogisticRegression.fit`.
         """
-        with self._unless_it_fails():
-            self._fit(X, y, sample_weight, kappa, groups)
+        fitted = copy.copy(self)  # a fit that fails leaves the estimator as it was
+        fitted._fit(X, y, sample_weight, kappa, groups)
+        self.__dict__ = fitted.__dict__
         return self
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, kappa: Any, groups: Any) -> None:
         stop = Stop(self.max_time)
-        if is_dask(X) and not hasattr(X, "chunks"):
+        if any(map(is_dask, (X, y, sample_weight, kappa))):
             raise TypeError(
-                f"DRLogisticRegressionCV takes Dask arrays, got a Dask {type(X).__name__}; pass "
-                "X.to_dask_array(lengths=True)"
+                "DRLogisticRegressionCV takes samples in memory, got a Dask collection: search on "
+                "a part of the rows, and fit all of them with DRLogisticRegression"
             )
-        # Folds are drawn here, and labels and weights are needed for that.
-        y, sample_weight, kappa = (
-            in_memory(each) if is_dask(each) else each for each in (y, sample_weight, kappa)
-        )
         scorer, ball = self._scorer(), self._stated_ball()
         around = self.ball is not None or kappa is not None
         if kappa is not None:
@@ -231,10 +228,9 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         gaps = found[:, -1].ravel().tolist()
         warn_about_gaps(type(self).__name__, gaps, max(self.tol, FOLD_TOL), ended, stacklevel=4)
         epsilon, factor = self.cv_results_["params"][self.best_index_].values()
-        chosen = problem.with_radius(epsilon, unit.times(factor))
-        data.ball = data.ball.replace(
-            epsilon=epsilon, kappa=_times(own, factor) if differs else factor
-        )
+        cost = unit.times(factor)
+        chosen = problem.with_radius(epsilon, cost)
+        data.ball = data.ball.replace(epsilon=epsilon, kappa=cost.stated(data.classes))
         # From nothing, so that the model is exactly that of a fit with these parameters.
         self._fit_problem(data, chosen, stop, verbose=max(self.verbose - 1, 0))
 
@@ -335,10 +331,3 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
             if self.on_fold is not None:
                 self.on_fold(len(found), len(splits))
         return np.array(found)
-
-
-def _times(kappa: Any, factor: float) -> Any:
-    """Costs of flips, by label or by row, times a factor; a cost of 0 stays 0."""
-    if isinstance(kappa, Mapping):
-        return {label: cost * factor if cost > 0.0 else 0.0 for label, cost in kappa.items()}
-    return np.where(kappa > 0.0, kappa * factor, 0.0)

@@ -17,8 +17,7 @@ from ..problem.ball import Ball
 from ..problem.label_costs import FlipCosts
 from ..problem.problem import Problem
 from ..problem.result import Status
-from ..rows.arrays import FloatArray, IndexArray, Matrix, is_dask
-from ..rows.chunks import in_memory
+from ..rows.arrays import FloatArray, IndexArray, Matrix
 from ..rows.threads import one_blas_thread
 from .robust_classifier import RobustLinearClassifier
 from .tables.frames import rows_of
@@ -100,7 +99,7 @@ def score_fold(
             "needs one: use fewer folds, or stratified folds"
         )
     X, y = rows_of(X, test), y[test]
-    X = X if is_dask(X) else matrix_of(learner, X, training.features)
+    X = matrix_of(learner, X, training.features)
     score_params = {} if weights is None else {"sample_weight": weights[test]}
     problem, unit = flip_unit(training, differs=grid.differs)
     classifier = type(learner)()  # of the matrix, not of the table
@@ -129,14 +128,11 @@ def mean_log_likelihood(
     what has been checked, which would take a tenth of the time of a search.
     """
     codes = np.searchsorted(classifier.classes_, y)
-    if is_dask(X):
-        likelihoods = in_memory(classifier.predict_log_proba(X))[np.arange(codes.size), codes]
+    scores = np.asarray(X @ classifier.coef_.T) + classifier.intercept_
+    if scores.shape[1] == 1:
+        likelihoods = log_expit(np.where(codes == 1, scores[:, 0], -scores[:, 0]))
     else:
-        scores = np.asarray(X @ classifier.coef_.T) + classifier.intercept_
-        if scores.shape[1] == 1:
-            likelihoods = log_expit(np.where(codes == 1, scores[:, 0], -scores[:, 0]))
-        else:
-            likelihoods = log_softmax(scores, axis=1)[np.arange(codes.size), codes]
+        likelihoods = log_softmax(scores, axis=1)[np.arange(codes.size), codes]
     if sample_weight is not None and not np.sum(sample_weight) > 0.0:
         raise ValueError("all rows of a test fold have weight zero: use other folds")
     return float(np.average(likelihoods, weights=sample_weight))

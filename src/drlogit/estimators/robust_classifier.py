@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit, log_expit, log_softmax, softmax
+from scipy.special import log_expit, log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.extmath import safe_sparse_dot
@@ -103,17 +102,6 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
                 "with the rows"
             )
         return ball
-
-    @contextmanager
-    def _unless_it_fails(self) -> Iterator[None]:
-        """Leave the estimator as it was if a fit fails or is interrupted."""
-        before = dict(self.__dict__)
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     def _advise(self, data: TrainingData) -> None:
         """Warn of what was left out, left free, or stated as a cost that allows very much."""
@@ -333,8 +321,8 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
 
         With more than two classes, the softmax of the scores.
         """
-        check_is_fitted(self, "coef_")
-        return self._answers(X, _probabilities, self.classes_.size)
+        probabilities: FloatArray = np.exp(self.predict_log_proba(X))  # lazy if X is
+        return probabilities
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Logarithms of :meth:`predict_proba`, finite however sure the model is."""
@@ -392,20 +380,14 @@ def _some_scores(X: Any, result: Result) -> FloatArray:
 
 def _unpenalised(costs: FloatArray, features: Features, n_samples: int) -> str:
     """A warning if infinite costs leave many coefficients unpenalised for few samples, or ""."""
-    widths = {
-        feature.name: max(feature.columns.size - 1, 1)
-        for feature in features.each
-        if np.isinf(costs[feature.columns]).any()
-    }
-    count = sum(widths.values())
+    free = [feature for feature in features.each if np.isinf(costs[feature.columns]).any()]
+    count = sum(max(feature.columns.size - 1, 1) for feature in free)
     if count * _SAMPLES_EACH <= n_samples:
         return ""
-    most = sorted(widths, key=lambda name: -widths[name])
-    shown = [f"{n!r:.40}" + (f" ({widths[n]})" if widths[n] > 1 else "") for n in most]
     return (
         f"{count} coefficients are not penalised, and there are only {n_samples} samples: the cost "
-        f"of {listed(shown, 5)} is infinite. The model may overfit. Give these columns a finite "
-        "cost or a tolerance."
+        f"of {listed([f'{feature.name!r:.40}' for feature in free], 5)} is infinite. The model may "
+        "overfit. Give these columns a finite cost or a tolerance."
     )
 
 
@@ -424,11 +406,6 @@ def _labels(classes: np.ndarray[Any, Any], scores: FloatArray) -> np.ndarray[Any
 
 def _flat(scores: FloatArray) -> FloatArray:
     return scores[:, 0] if scores.shape[1] == 1 else scores
-
-
-def _probabilities(scores: FloatArray) -> FloatArray:
-    both = np.column_stack([-scores, scores])
-    return expit(both) if scores.shape[1] == 1 else np.asarray(softmax(scores, axis=1))
 
 
 def _log_probabilities(scores: FloatArray) -> FloatArray:

@@ -28,8 +28,8 @@ import scipy.sparse as sp
 from ...problem.features import Feature, position_of
 from ...problem.table_statistics import deviation_of
 from ...rows.arrays import BoolArray, FloatArray, Matrix
-from ...rows.checks import TOO_LARGE, no_number
-from .frames import TableColumn, listed, spelt
+from ...rows.checks import TOO_LARGE, settled
+from .frames import TableColumn, spelt
 from .remarks import tells_rows_apart
 
 #: Replacements for a missing number.
@@ -81,13 +81,13 @@ def encoding_of(columns: Iterable[ColumnStatistics]) -> tuple[Feature, ...]:
     features, width = list[Feature](), 0
     for name, levels, fill, deviation, is_used in columns:
         if levels is None:
-            places = np.arange(width, width + is_used)
+            places = np.arange(width, width + bool(is_used))
             feature = Feature(name, places, deviation=deviation, fill=fill)
         else:
             places = np.arange(width, width + len(levels))
             shown = tuple("missing" if level is None else spelt(level) for level in levels)
             other = "a level not seen in training"
-            feature = Feature(name, places, shown, otherwise=other, values=levels)
+            feature = Feature(name, places, shown, otherwise=other, values=tuple(levels))
         features.append(feature)
         width += places.size
     return tuple(features)
@@ -113,15 +113,15 @@ def statistics_of(
 
 def names_of_columns(features: Iterable[Feature]) -> list[str]:
     """Names of the columns of the matrix: ``age``, ``job=clerk``, ``job is missing``."""
-    found = []
+    names = list[str]()
     for feature in features:
-        if feature.values is None:
-            found += [str(feature.name)] * feature.columns.size
+        name = str(feature.name)
+        if feature.levels is None or feature.values is None:
+            names += [name] * feature.columns.size
             continue
-        for level in feature.values:
-            missing = level is None
-            found.append(f"{feature.name} {'is missing' if missing else '=' + spelt(level)}")
-    return [name.replace(" =", "=", 1) for name in found]
+        for level, value in zip(feature.levels, feature.values, strict=True):
+            names.append(f"{name} is missing" if value is None else f"{name}={level}")
+    return names
 
 
 def matrix_of_table(features: Sequence[Feature], given: Sequence[TableColumn]) -> EncodedRows:
@@ -142,34 +142,15 @@ def matrix_of_table(features: Sequence[Feature], given: Sequence[TableColumn]) -
         if feature.fill is not None:
             numbers = np.where(absent[:, j], feature.fill, numbers)
         values[:, j] = numbers
-    _check_numbers(values, [feature.name for feature in features])
-    there = places >= 0
+    there, names = places >= 0, names_of_columns(features)
     if n_rows * width > _DENSE_ENTRIES and n_columns <= _DENSE_SHARE * width:
         ends = np.append(0, np.cumsum(np.count_nonzero(there, axis=1)))
         entries = values[there], places[there], ends
-        return EncodedRows(sp.csr_array(entries, shape=(n_rows, width)), ~there, absent)
-    matrix = np.zeros((n_rows, width))
-    matrix[np.nonzero(there)[0], places[there]] = values[there]
-    return EncodedRows(matrix, ~there, absent)
-
-
-def _check_numbers(values: FloatArray, names: Sequence[Any]) -> None:
-    """``ValueError`` that names columns with missing numbers, or a value that is too large."""
-    with np.errstate(invalid="ignore"):
-        largest = np.abs(values).max(axis=0, initial=0.0)
-    if (largest < TOO_LARGE).all():
-        return
-    lacking = np.flatnonzero(np.isnan(largest))
-    if lacking.size:
-        shown = listed([f"{names[j]!r:.40}" for j in lacking.tolist()], 10)
-        raise ValueError(
-            f"numbers are missing (NaN) in {'column' if lacking.size == 1 else 'columns'} {shown}: "
-            "fit with missing='median' (--missing median on the command line), fill them in, or "
-            "leave out these rows"
-        )
-    j = int(np.argmax(largest))
-    row = int(np.argmax(np.abs(values[:, j]) >= TOO_LARGE))
-    raise ValueError(no_number(values[row, j], row, names[j]))
+        matrix = sp.csr_array(entries, shape=(n_rows, width))
+    else:
+        matrix = np.zeros((n_rows, width))
+        matrix[np.nonzero(there)[0], places[there]] = values[there]
+    return EncodedRows(settled(matrix, names), ~there, absent)
 
 
 def find_categorical(given: Sequence[TableColumn], wanted: Any, groups: Any = None) -> list[int]:
@@ -203,37 +184,26 @@ def find_categorical(given: Sequence[TableColumn], wanted: Any, groups: Any = No
 def statement_of(features: Iterable[Feature]) -> list[dict[str, Any]]:
     """What becomes of the columns of a table, as a file has it."""
     return [
-        {
-            "name": feature.name,
-            "levels": feature.values,
-            "fill": feature.fill,
-            "is_used": feature.columns.size > 0,
-        }
-        for feature in features
+        {"name": f.name, "levels": f.values, "fill": f.fill, "is_used": f.columns.size > 0}
+        for f in features
     ]
 
 
 def features_stated(
-    stated: Sequence[dict[str, Any]], deviations: Sequence[float] | None = None
+    stated: Iterable[dict[str, Any]], deviations: Sequence[float]
 ) -> tuple[Feature, ...]:
     """The inverse of :func:`statement_of`, with deviations of the columns; or ``ValueError``."""
-    for column in stated:
-        levels, fill = column["levels"], column["fill"]
+    columns = [
+        ColumnStatistics(each["name"], each["levels"], each["fill"], deviation, each["is_used"])
+        for each, deviation in zip(stated, deviations, strict=True)
+    ]
+    for _, levels, fill, _, _ in columns:
         kinds = {float if type(level) is int else type(level) for level in levels or ()}
         if len(kinds - {type(None)}) > 1 or not kinds <= {str, bool, float, type(None)}:
             raise ValueError("levels must all be texts, all numbers or all truth values, or null")
         if not isinstance(fill, float | int | None) or not abs(fill or 0.0) < TOO_LARGE:
             raise ValueError(f"fill must be a number below {TOO_LARGE:g} or null")
-    return encoding_of(
-        ColumnStatistics(
-            column["name"],
-            None if column["levels"] is None else tuple(column["levels"]),
-            column["fill"],
-            1.0 if deviations is None else deviations[j],
-            bool(column["is_used"]),
-        )
-        for j, column in enumerate(stated)
-    )
+    return encoding_of(columns)
 
 
 # --- scikit-learn -------------------------------------------------------------------------------

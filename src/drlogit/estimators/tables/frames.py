@@ -166,14 +166,3 @@ def listed(texts: Sequence[Any], most: int = 6) -> str:
     """The first of them, and how many more there are."""
     more = f" and {len(texts) - most} more" if len(texts) > most else ""
     return ", ".join(map(str, texts[:most])) + more
-
-
-def is_number(text: str) -> bool:
-    """Whether a text is a number as we write it: ``float`` would read 1_2 as 12."""
-    if "_" in text:
-        return False
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from ...rows.arrays import FloatArray
-from .frames import TableColumn, is_number, listed
+from .frames import TableColumn, listed
 
 #: A column is an identifier if it has more levels than this, and more than this many per row.
 _FEW_LEVELS, _IDENTIFIES = 20, 0.5
@@ -32,6 +32,8 @@ _CODES = (0.0, -1.0, -9.0, -99.0, -999.0, 9.0, 99.0, 999.0, 9999.0)
 
 #: Of rows that are in the order of their labels.
 SORTED = "the rows are sorted by label: shuffle them before they are split"
+
+_KINDS_OF_NUMBERS = ("numbers as text", "numbers with units")
 
 _DIGITS = r"(?:\d{1,3}(?:[,' \u00a0]\d{3})+|\d+)?(?:\.\d+|\.)?(?:[eE][-+]?\d+)?"
 _NUMBER = re.compile(rf"(?=.*\d)\s*\(?[-+]?\s*[$€£¥]?\s*[-+]?{_DIGITS}\s*[$€£¥%]?\s*\)?\s*")
@@ -51,30 +53,29 @@ def remarks_on(column: TableColumn, category: str | None) -> list[str]:
     """Remarks on a column; a ``category`` is "stated" or found "by type"."""
     if category is not None:
         unasked = category == "by type" and column.kind == "text"
-        return remarks_on_text(column, unasked=unasked)
-    remark = remark_on_numbers(column.name, column.numbers)
+        return _on_category(column, unasked=unasked)
+    remark = _on_numbers(column.name, column.numbers)
     return [] if remark is None else [remark]
 
 
-def remarks_on_text(column: TableColumn, *, unasked: bool) -> list[str]:
+def _on_category(column: TableColumn, *, unasked: bool) -> list[str]:
     """Remarks on a category; ``unasked``: it is one because it holds text."""
-    counts, name = column.counts, f"column {column.name!r:.60}"
-    total, missing = counts.total(), counts.get(None, 0)
-    known = {level: count for level, count in counts.items() if level is not None}
+    known, name = Counter(column.counts), f"column {column.name!r:.60}"
+    total, missing = known.total(), known.pop(None, 0)
     if missing >= _EMPTY * total:
         return [f"{name} has no value in {missing} of {total} rows"]
-    if len(counts) == 1:
+    if len(column.counts) == 1:
         return [f"{name} is constant: {next(iter(known))!r:.40} in every row"]
     if column.kind != "text":
         return []
     found = _alike(known, name)
-    seen, apart = (_seen_in_text(known), tells_rows_apart(counts)) if unasked else (None, False)
-    if seen is not None:
+    seen, apart = (
+        (_seen_in_text(known), tells_rows_apart(column.counts)) if unasked else ("", False)
+    )
+    if seen:
         become = "is ignored" if apart else f"becomes a category of {len(known)} levels"
-        way = "use it as numbers, convert it before the fit"
-        if seen.startswith("dates"):
-            way = "use it, convert it to a number of days"
-        found.append(f"{name} holds {seen}, and {become}; to {way}")
+        way = "a number of days" if seen.startswith("dates") else "numbers"
+        found.append(f"{name} holds {seen}, and {become}; to use it, convert it to {way}")
     elif apart:
         found.append(
             f"{name} is ignored because it looks like a row identifier ({len(known)} different "
@@ -100,7 +101,7 @@ def _alike(levels: Iterable[str], name: str) -> list[str]:
     return [f"{name} has levels that differ only in case or blanks: {shown}; spell them alike"]
 
 
-def remark_on_numbers(name: Any, values: FloatArray) -> str | None:
+def _on_numbers(name: Any, values: FloatArray) -> str | None:
     """A remark on a column of numbers that is something else, or None."""
     name = f"column {name!r:.60}"
     known = values[np.isfinite(values)]
@@ -144,27 +145,18 @@ def _code_for_missing(values: FloatArray, low: float, high: float) -> float | No
     return None
 
 
-def _seen_in_text(levels: Mapping[str, int]) -> str | None:
-    """A description of texts that look like numbers or dates; None for ordinary ones.
-
-    ``levels`` has the number of rows of each text.
-    """
-    total = sum(levels.values())
-    kinds = {kind: Counter[str]() for kind in ("dates", "numbers", "units", "words")}
+def _seen_in_text(levels: Counter[str]) -> str:
+    """What most of these texts are, with examples; "" if they are ordinary ones."""
+    kinds = {kind: Counter[str]() for kind in ("words", "dates", *_KINDS_OF_NUMBERS)}
     for text, count in levels.items():
         kinds[_kind_of_text(text)][text] = count
-    dates, numbers, units, words = kinds.values()
-    if dates and dates.total() >= _MOST * total:
-        return f"dates, such as {_shown(dates)}"
-    if len(units) > _FEW_LEVELS and units.total() >= _MOST * total:
-        return f"numbers with units, such as {_shown(units)}"
-    words += units
-    plain = not words and all(map(is_number, numbers))
-    if numbers.total() < _MOST * total or len(numbers) <= (_FEW_LEVELS if plain else 2):
-        return None
-    share = words.total() / total
-    among = f", and {share:.0%} other text, such as {_shown(words)}" if words else ""
-    return f"numbers as text, such as {_shown(numbers)}{among}"
+    kind, texts = max(kinds.items(), key=lambda pair: pair[1].total())
+    few = kind in _KINDS_OF_NUMBERS and len(texts) <= _FEW_LEVELS
+    if kind == "words" or few or texts.total() < _MOST * levels.total():
+        return ""
+    shown = " and ".join(f"{text!r:.30}" for text, _ in texts.most_common(2))
+    other = "".join(f", beside {text!r:.30}" for text, _ in kinds["words"].most_common(1))
+    return f"{kind}, such as {shown}{other}"
 
 
 def _kind_of_text(text: str) -> str:
@@ -172,10 +164,5 @@ def _kind_of_text(text: str) -> str:
         return "dates"
     with_point = text.translate({ord(","): ".", ord("."): ","})
     if _NUMBER.fullmatch(text) or _NUMBER.fullmatch(with_point):
-        return "numbers"
-    return "units" if _WITH_UNIT.fullmatch(text) else "words"
-
-
-def _shown(texts: Counter[str]) -> str:
-    """The two most frequent."""
-    return " and ".join(f"{text!r:.30}" for text, _ in texts.most_common(2))
+        return "numbers as text"
+    return "numbers with units" if _WITH_UNIT.fullmatch(text) else "words"

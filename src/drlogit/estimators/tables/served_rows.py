@@ -1,7 +1,7 @@
 """Warnings about new rows of a table that differ from the training rows.
 
-A model scores every row.  Ages in months, a column that a new export leaves empty, or a row without
-any value get a score like all others, so ``predict`` warns.
+A model scores every row.  Ages in months, or a column that a new export leaves empty, get scores
+like all others, so ``predict`` warns.
 """
 
 from __future__ import annotations
@@ -95,23 +95,16 @@ def _ends(matrix: Matrix, first: IndexArray) -> list[FloatArray]:
 
 
 def _empty(absent: BoolArray, missing: FloatArray, features: Sequence[Feature]) -> list[str]:
-    """Warnings about columns and rows without any value."""
-    n_rows, said = absent.shape[0], []
+    """A warning about columns without any value."""
+    n_rows = absent.shape[0]
     gone = np.flatnonzero(absent.all(axis=0) & (missing**n_rows < _BY_ACCIDENT))
-    if gone.size:
-        named = [f"{features[j].name!r:.40}" for j in gone.tolist()]
-        said.append(
-            f"none of {n_rows} rows has a value in {_columns(named)}, but the training data have "
-            "some; the scores use the replacement for missing values"
-        )
-    kept = [feature.columns.size > 0 for feature in features]
-    empty = np.flatnonzero(absent[:, kept].all(axis=1))
-    if empty.size:
-        said.append(
-            f"{empty.size} of {n_rows} rows have no value in any column (the first is row "
-            f"{empty[0] + 1}); their scores use the replacements for missing values only"
-        )
-    return said
+    if not gone.size:
+        return []
+    named = [f"{features[j].name!r:.40}" for j in gone.tolist()]
+    return [
+        f"none of {n_rows} rows has a value in {_columns(named)}, but the training data have some; "
+        "the scores use the replacement for missing values"
+    ]
 
 
 def _unseen_levels(
