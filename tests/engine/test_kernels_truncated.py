@@ -1,50 +1,23 @@
-"""Loops of the truncated interior point, against NumPy."""
+"""Samples of the truncated interior point, against NumPy and dense matrices."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.special import logsumexp, xlogy
-from scipy.special import softmax as reference
 
-from drlogit.engine._truncated import mixed_entropies, pair_product, softmax, worst_labels
+from drlogit.engine._truncated import pair_product
+from drlogit.engine.truncated_samples import (
+    DualShares,
+    Shares,
+    balance,
+    class_matrices,
+    curvature_product,
+    scaled,
+    single_product,
+)
 from drlogit.rows._products import compiled_rows
-
-
-@pytest.fixture(params=[2, 5])
-def samples(request):
-    """Scores, label costs and labels within reach of 40 samples."""
-    rng = np.random.default_rng(request.param)
-    shape = (40, request.param)
-    own = rng.integers(request.param, size=40).astype(np.int32)
-    reach = rng.random(shape) < 0.7
-    reach[np.arange(40), own] = True
-    return rng.normal(scale=30.0, size=shape), rng.exponential(size=shape), reach, own
-
-
-def test_probabilities_and_log_sums(samples):
-    scores = np.vstack([samples[0], 800.0 * samples[0][:3]])
-    p, lse = softmax(scores)
-    np.testing.assert_allclose(p, reference(scores, axis=1), rtol=1e-13, atol=1e-300)
-    np.testing.assert_allclose(lse, logsumexp(scores, axis=1), rtol=1e-13)
-
-
-def test_only_labels_within_reach_are_the_worst(samples):
-    scores, kappa, reach, _ = samples
-    expected = np.where(reach, -scores - 0.3 * kappa, -np.inf).max(axis=1)
-    np.testing.assert_array_equal(worst_labels(scores, kappa, reach, 0.3), expected)
-
-
-def test_entropies_of_mixtures(samples):
-    scores, _, _, own = samples
-    w, (old, new) = np.full(40, 1.0 / 40.0), (softmax(scores)[0], softmax(scores / 50.0)[0])
-    mixes = [(1.0, 1.0), (0.3, 0.9), (0.0, 0.5)]
-    found = mixed_entropies(w, old, new, own, mixes)
-    for (share, factor), entropy in zip(mixes, found, strict=True):
-        p = factor * (old + share * (new - old))
-        p[np.arange(40), own] += 1.0 - factor
-        np.testing.assert_allclose(entropy, -w @ xlogy(p, p).sum(axis=1), rtol=1e-12)
+from drlogit.rows.blocks import Block
 
 
 @pytest.mark.parametrize("kind", [np.asarray, np.float32, sp.csr_array])
@@ -57,13 +30,105 @@ def test_a_product_is_that_with_the_matrix_of_the_samples(kind, intercept, colum
     X[rng.random(X.shape) < 0.5] = 0.0
     y, w = rng.choice([-1.0, 1.0], 300), rng.random(300)
     p, D = rng.random((2, 300, 2))
-    kappa = np.column_stack([np.zeros(300), rng.exponential(size=300)])
+    kappa = np.column_stack([rng.exponential(size=300), np.zeros(300)])
     step = rng.standard_normal(columns + intercept + 1)
     Z = y[:, None] * (np.column_stack([X, np.ones(300)]) if intercept else X)
     bent, kink = w * p.prod(axis=1), w * D.prod(axis=1) / D.sum(axis=1)
     du = Z @ step[:-1]
-    push = kink * (du - kappa[:, 1] * step[-1])
+    push = kink * (du - kappa[:, 0] * step[-1])
     rows = compiled_rows(kind(X), y, w, intercept)
     found = pair_product(rows, np.stack([p, D]), kappa, step)
-    expected = np.append(Z.T @ (bent * du + push), -kappa[:, 1] @ push)
+    expected = np.append(Z.T @ (bent * du + push), -kappa[:, 0] @ push)
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
+
+
+def curvatures(rng, N, K):
+    """Probabilities, and D with a third of the samples on a kink of two labels."""
+    p = rng.dirichlet(np.ones(K), N)
+    D = np.where(np.arange(K) == 0, 5.0, 1e-9) * np.ones((N, 1))
+    D[::3, 1] = 3.0
+    return np.stack([p, D])
+
+
+def laplacians(curved):
+    """The samples' matrices between the classes, (18), one by one."""
+    p, D = curved
+    both = [np.diag(p[i]) - np.outer(p[i], p[i]) for i in range(len(p))]
+    return np.array(
+        [L + np.diag(d) - np.outer(d, d) / d.sum() for L, d in zip(both, D, strict=True)]
+    )
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_products_are_those_of_the_matrix(intercept):
+    """In double and in single precision."""
+    rng = np.random.default_rng(1)
+    N, n, K = 1500, 7, 4
+    X, w, curved = rng.standard_normal((N, n)), rng.uniform(0.5, 2.0, N), curvatures(rng, N, K)
+    kappa = rng.uniform(0.0, 3.0, (N, K))
+    v = 1e-30 * rng.standard_normal(K * (n + intercept) + 1)  # underflows if it is not scaled
+    block = Block(X, np.ones(N), w, intercept)
+    Z = np.column_stack([X, np.ones(N)]) if intercept else X
+    B, L = v[:-1].reshape(K, -1), laplacians(curved)
+    hinges = laplacians(np.stack([np.zeros_like(curved[0]), curved[1]]))
+    scores = Z @ B.T
+    pull = np.einsum("ikl,il->ik", hinges, v[-1] * kappa)
+    image = w[:, None] * (np.einsum("ikl,il->ik", L, scores) + pull)
+    along = w @ (kappa * (np.einsum("ikl,il->ik", hinges, scores) + pull)).sum(axis=1)
+    expected = np.append((image.T @ Z).ravel(), along)
+    for product, error in ((curvature_product, 1e-12), (single_product, 1e-6)):
+        found = product(block, curved, kappa, v)
+        np.testing.assert_allclose(found, expected, atol=error * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+def test_matrices_of_classes_are_those_of_their_kinks_and_a_mean(sparse):
+    rng = np.random.default_rng(2)
+    N, n, K = 400, 6, 3
+    X, curved = rng.standard_normal((N, n)), curvatures(rng, N, K)
+    w = np.full(N, 1.0 / N)
+    block = Block(sp.csr_matrix(X) if sparse else X, np.ones(N), w, True)
+    state = Shares(np.zeros(N, np.int32), *[np.zeros((0, 0))] * 5, curved=curved)
+    _, (matrices, weights) = class_matrices(block, state)
+    Z = np.column_stack([X, np.ones(N)])
+    p, D = curved
+    hinge = D * (1.0 - D / D.sum(axis=1, keepdims=True))
+    for k in range(K):
+        on = np.arange(N) % 3 == 0 if k < 2 else np.zeros(N, bool)
+        np.testing.assert_allclose(
+            matrices.value[k], (Z.T * (w * on * hinge[:, k])) @ Z, atol=1e-12
+        )
+        rest = p[:, k] * (1.0 - p[:, k]) + np.where(on, 0.0, hinge[:, k])
+        assert weights.value[k] == pytest.approx(w @ rest)
+
+
+def dual_shares(rng, K, N=40):
+    p, a = (rng.dirichlet(np.ones(K), N).T for _ in range(2))
+    kappa, free = rng.exponential(size=(K, N)), rng.standard_normal((N, 2))
+    return DualShares(p, a, rng.integers(K, size=N).astype(np.int32), kappa, free)
+
+
+@pytest.mark.parametrize("n_rows", [1, 3])
+def test_balanced_points_meet_the_equations_of_free_columns(n_rows):
+    """By Newton's method with the Hessian that the visit returns: that of the differences."""
+    rng = np.random.default_rng(n_rows)
+    block = Block(rng.standard_normal((40, 3)), np.ones(40), rng.uniform(0.5, 2.0, 40), False)
+    point, move = dual_shares(rng, max(n_rows, 2)), np.zeros((n_rows, 2))
+    for _ in range(8):
+        point, (gradient, hessian) = balance(block, point, move)
+        move = -(np.linalg.pinv(hessian.value) @ gradient.value.ravel()).reshape(n_rows, 2)
+    assert np.abs(gradient.value).max() < 1e-12
+    left = (block.weights * (point.p - point.a)) @ point.free
+    np.testing.assert_allclose(left[-n_rows:], 0.0, atol=1e-12)
+    np.testing.assert_allclose(point.p.sum(axis=0), 1.0, rtol=1e-14)
+
+
+def test_scaled_points_return_what_they_lose_to_the_observed_labels():
+    rng = np.random.default_rng(0)
+    block = Block(rng.standard_normal((40, 3)), np.ones(40), np.full(40, 1.0 / 40.0), False)
+    point = dual_shares(rng, 3)
+    (p, a), (entropy,) = scaled(block, point, 0.25)
+    one = np.arange(3)[:, None] == point.own
+    np.testing.assert_allclose(p, 0.25 * point.p + 0.75 * one)
+    np.testing.assert_allclose(a, 0.25 * point.a + 0.75 * one)
+    assert entropy.value == pytest.approx(-np.sum(p * np.log(p)) / 40.0)

@@ -1,88 +1,22 @@
-"""Samples of the truncated interior point: loops that would take NumPy longer than the products.
+"""Products of the truncated interior point: the samples' matrix times a step.
 
-Arrays are (samples, K): two classes have the scores 0 and -u.  K is small, so that NumPy's
-reductions over the classes are slow.
+Arrays are (samples, labels), the order in which rows return scores.
 
 Derivation: docs/algorithm.md, (18) and (19).
 """
 import numpy as np
-from libc.math cimport INFINITY, exp, log
 from drlogit.rows._products cimport CompiledRows
 from drlogit.rows._shapes cimport fit
 
 
-def softmax(const double[:, ::1] scores):
-    """Probabilities and log-sum-exp of each sample."""
-    cdef Py_ssize_t i, k, n = scores.shape[0], K = scores.shape[1]
-    probabilities, sums = np.empty((n, K)), np.empty(n)
-    cdef double[:, ::1] p = probabilities
-    cdef double[::1] lse = sums
-    cdef double top, total
-    with nogil:
-        for i in range(n):
-            top, total = scores[i, 0], 0.0
-            for k in range(1, K):
-                top = max(top, scores[i, k])
-            for k in range(K):
-                p[i, k] = exp(scores[i, k] - top)
-                total += p[i, k]
-            for k in range(K):
-                p[i, k] /= total
-            lse[i] = log(total) + top
-    return probabilities, sums
-
-
-def worst_labels(const double[:, ::1] scores, const double[:, ::1] kappa, reach, double lam):
-    """``max_k (-ς_k - κ_k λ)`` of each sample, over the labels within reach."""
-    cdef Py_ssize_t i, k, n = scores.shape[0], K = scores.shape[1]
-    cdef const unsigned char[:, ::1] reached = reach.view(np.uint8)
-    found = np.empty(n)
-    cdef double[::1] worst = found
-    fit(kappa.shape[0] == n and kappa.shape[1] == K and reached.shape[0] == n
-        and reached.shape[1] == K, "kappa and reach")
-    with nogil:
-        for i in range(n):
-            worst[i] = -INFINITY
-            for k in range(K):
-                if reached[i, k]:
-                    worst[i] = max(worst[i], -scores[i, k] - kappa[i, k] * lam)
-    return found
-
-
-def mixed_entropies(const double[::1] weights, const double[:, ::1] old, const double[:, ::1] new,
-                    const int[::1] own, mixes):
-    """``Σ w H(p)`` for each (share, factor): p = factor (old + share (new - old)), and the rest of
-    the mass on the observed label.
-    """
-    cdef Py_ssize_t i, k, n = old.shape[0], K = old.shape[1]
-    cdef double share, factor, p, entropy, total
-    fit(weights.shape[0] == n == own.shape[0] and new.shape[0] == n and new.shape[1] == K,
-        "points")
-    found = []
-    for share, factor in mixes:
-        total = 0.0
-        with nogil:
-            for i in range(n):
-                entropy = 0.0
-                for k in range(K):
-                    p = factor * ((1.0 - share) * old[i, k] + share * new[i, k])
-                    if k == own[i]:
-                        p += 1.0 - factor
-                    if p > 0.0:
-                        entropy -= p * log(p)
-                total += weights[i] * entropy
-        found.append(total)
-    return np.array(found)
-
-
 def pair_product(CompiledRows rows, const double[:, :, ::1] curved, const double[:, ::1] kappa,
                  const double[::1] step):
-    """The samples' matrix of two classes times a step (β, b, λ), with du the changes of margins:
+    """The samples' matrix of two labels times a step (β, b, λ), with du the changes of margins:
 
     Zᵀ (w (p q + d) du - w d κ dλ),    - Σ w d κ (du - κ dλ),    d = D E / (D + E)
 
-    ``curved`` has (p, q) and (D, E) of the samples.  Each strip of rows is read once: its adjoint
-    follows its margins while it is in the cache.
+    ``curved`` has (p, q) and (D, E) of "another label" and the observed one.  Each strip of
+    rows is read once: its adjoint follows its margins while it is in the cache.
     """
     cdef Py_ssize_t block, i, lo, hi, n = rows.n_samples, b = rows.strip, m = rows.n_columns
     cdef double[::1] r = np.empty(b)
@@ -100,8 +34,8 @@ def pair_product(CompiledRows rows, const double[:, :, ::1] curved, const double
             for i in range(lo, hi):
                 du = rows.y[i] * r[i - lo]
                 push = curved[1, i, 0] * curved[1, i, 1] / (curved[1, i, 0] + curved[1, i, 1])
-                push *= rows.w[i] * (du - kappa[i, 1] * dlam)
-                side -= kappa[i, 1] * push
+                push *= rows.w[i] * (du - kappa[i, 0] * dlam)
+                side -= kappa[i, 0] * push
                 r[i - lo] = rows.y[i] * (rows.w[i] * curved[0, i, 0] * curved[0, i, 1] * du + push)
             rows.adjoint(lo, hi, &r[0], 1, &out[0, 0])
     rows.free()

@@ -1,4 +1,4 @@
-"""Preconditioned conjugate gradients."""
+"""Preconditioned conjugate gradients, one step at a time."""
 
 from __future__ import annotations
 
@@ -8,40 +8,44 @@ import numpy as np
 
 from ..rows.arrays import FloatArray
 
+#: Directions that curve less, beside the preconditioner, do so by rounding: no step is right.
+_LEAST_CURVATURE = 1e-13
 
-def conjugate_gradients(
-    product: Callable[[FloatArray], FloatArray],
-    precondition: Callable[[FloatArray], FloatArray],
-    right: FloatArray,
-    *,
-    rtol: float,
-    max_steps: int,
-) -> FloatArray:
-    """``x`` with ``A x ≈ right``: ``product`` is ``v ↦ A v``, ``precondition`` is ``r ↦ M⁻¹ r``.
+
+class ConjugateGradients:
+    """``A x ≈ right``: ``product`` is ``v ↦ A v``, ``precondition`` is ``r ↦ M⁻¹ r``.
 
     SciPy's ``cg`` ends at a residual of ``rtol ‖b‖``.  Here columns differ in scale by many orders
     of magnitude and a system may be singular, so the residual is measured in the norm of the
-    preconditioner, ``√(rᵀ M⁻¹ r)``, which does not depend on scales, and the method ends at a
-    direction without curvature instead of dividing by it.
+    preconditioner, ``ρ = rᵀ M⁻¹ r``, which does not depend on scales, and a direction without
+    curvature is not taken.
     """
-    x = np.zeros_like(right)
-    r = right.copy()
-    z = precondition(r)
-    if rtol >= 1.0:
-        return z
-    direction = z
-    rho = first = float(r @ z)
-    for _ in range(max_steps):
-        if not rho > rtol**2 * first:
-            break
-        image = product(direction)
-        curvature = float(direction @ image)
-        if not curvature > 0.0:
-            break
-        alpha = rho / curvature
-        x += alpha * direction
-        r -= alpha * image
-        z = precondition(r)
-        rho, previous = float(r @ z), rho
-        direction = z + (rho / previous) * direction
-    return x
+
+    def __init__(
+        self,
+        product: Callable[[FloatArray], FloatArray],
+        precondition: Callable[[FloatArray], FloatArray],
+        right: FloatArray,
+    ) -> None:
+        self.product, self.precondition = product, precondition
+        self.x, self.left = np.zeros_like(right), right
+        self.direction = precondition(right)
+        self.rho = self.first = float(right @ self.direction)
+        self.steps, self.gain, self.gained = 0, 0.0, 0.0  # of the quadratic, last and in all
+
+    def step(self) -> bool:
+        """Take a step; whether there was one to take."""
+        image = self.product(self.direction)
+        curvature = float(self.direction @ image)
+        if not curvature > _LEAST_CURVATURE * self.rho:
+            return False
+        alpha = self.rho / curvature
+        self.x = self.x + alpha * self.direction
+        self.left = self.left - alpha * image
+        self.gain = alpha * self.rho
+        self.gained += self.gain
+        z = self.precondition(self.left)
+        before, self.rho = self.rho, float(self.left @ z)
+        self.direction = z + (self.rho / before) * self.direction
+        self.steps += 1
+        return True

@@ -122,13 +122,7 @@ class LabelSamples(RowSamples[LabelPoint]):
 
     def open(self, coef: FloatArray, mu: float) -> State:
         self.visits += 1
-        problem, known = self.problem, self.slopes
-        n_classes = problem.n_classes if problem.several else 0
-        if problem.several:
-            known = problem.codes if known is None else self.rows.pair(problem.codes, known)
-        epsilon = problem.epsilon if self.slopes is None else math.inf
-        costs = problem.cost.labels if self.flips else None
-        return self._on_blocks(_open, known, costs, n_classes, epsilon, coef, mu)
+        return opened(self.problem, coef, mu, self.slopes)
 
     def linearise(
         self, state: State, coef: FloatArray, primal: float, dual: float, mu: float
@@ -172,6 +166,18 @@ class LabelSamples(RowSamples[LabelPoint]):
         """Those of the coefficients, with the flow of a point."""
         known = newton.coordinates
         return known.with_flow(point[1]) if isinstance(known, ClassCoordinates) else known
+
+
+def opened(problem: Problem, coef: FloatArray, mu: float, slopes: State | None = None) -> State:
+    """The samples on the central path (5) at these coefficients; ``LabelSamples`` has the rest."""
+    rows, known, costs = problem.rows, problem.codes, problem.cost.labels
+    if slopes is not None:
+        known = rows.pair(known, slopes) if problem.several else slopes
+    epsilon = problem.epsilon if slopes is None else math.inf
+    n_classes = problem.n_classes if problem.several else 0
+    flipped = costs if problem.flips or slopes is not None else None
+    state: State = rows.run(_open, known, flipped, n_classes, epsilon, coef, mu)[0]
+    return state
 
 
 def _open(

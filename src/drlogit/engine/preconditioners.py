@@ -1,7 +1,7 @@
 """Preconditioners of the truncated interior point.
 
-Both approximate the samples' matrix plus the diagonal of the cone, class by class, and ignore what
-couples the classes.  The cone completes them by its own part of low rank.  ``kept`` are the columns
+Both approximate the samples' matrix plus the diagonal of the cone, label by label, and ignore what
+couples the labels.  The cone completes them by its own part of low rank.  ``kept`` are the columns
 in the norm.
 
 Derivation: docs/algorithm.md, section 9.
@@ -19,18 +19,18 @@ from ..rows.arrays import FloatArray, IndexArray
 
 
 class Diagonal:
-    """The diagonal alone, (classes, columns)."""
+    """The diagonal alone, (labels, columns)."""
 
     def __init__(self, diagonal: FloatArray, kept: IndexArray) -> None:
         self.inverse, self.kept = 1.0 / np.maximum(diagonal, 1e-300), kept
         self.shape = diagonal.shape
 
     def solve(self, r: FloatArray) -> FloatArray:
-        """The inverse times r, (classes, columns)."""
+        """The inverse times r, (labels, columns)."""
         return self.inverse * r
 
     def span(self, x: FloatArray) -> Iterator[FloatArray]:
-        """``x H⁻¹ xᵀ`` for the matrix H of each class; prepares :meth:`combined`.
+        """``x H⁻¹ xᵀ`` for the matrix H of each label; prepares :meth:`combined`.
 
         x has the kept columns only, and is zero in the others.
         """
@@ -46,7 +46,7 @@ class Diagonal:
 
 
 class Blocks:
-    """A matrix for each class, (classes, columns, columns), which becomes its Cholesky factor."""
+    """A matrix for each label, (labels, columns, columns), which becomes its Cholesky factor."""
 
     def __init__(self, matrices: FloatArray, kept: IndexArray) -> None:
         self.kept, self.shape = kept, matrices.shape[:2]

@@ -29,7 +29,7 @@ from ..rows.reductions import Sum
 from ..starts.sample import places
 from ._cones import Cone, PairwiseCones
 from ._labels import LabelState, linearise_labels, matrices_length
-from .conjugate_gradients import conjugate_gradients
+from .conjugate_gradients import ConjugateGradients
 from .settings import SETTINGS
 from .truncated_samples import class_weights, curvature_product
 
@@ -108,9 +108,11 @@ class LabelSystem:
         right = np.append(rhs[:-1], 0.0 if self.pinned else rhs[-1])
         if self.exact and rtol > SETTINGS.class_correction:
             return self.precondition(right)
-        return conjugate_gradients(
-            self._product, self.precondition, right, rtol=rtol, max_steps=self.most_steps
-        )
+        solver = ConjugateGradients(self._product, self.precondition, right)
+        while solver.rho > rtol**2 * solver.first and solver.steps < self.most_steps:
+            if not solver.step():
+                break
+        return solver.x if rtol < 1.0 else solver.direction
 
     def _rate(self) -> float:
         """The factor of the traces t at which Σ min(1, rate t) rows are as many as needed."""

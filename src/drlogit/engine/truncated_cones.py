@@ -96,25 +96,22 @@ class RoundCone:
         squares = np.maximum(self._products(gradient, gradient), 0.0)
         return float(np.sqrt(squares).sum()) / K
 
-    def flow(self, z: FloatArray, dlam: float) -> Flow | None:
-        """Multipliers after a step."""
-        lam = self.lam
-        bend = 2.0 * self.m / lam
-        change = (self.m / self.slack) * (self.rate * dlam - 2.0 * self._products(self.x, z) / lam)
-        alpha = 2.0 * (self.mu / self.slack - change) / lam - bend * dlam / lam
-        return alpha, bend, self.x, z
+    def used(self, gradient: FloatArray, z: FloatArray, dlam: float) -> tuple[float, Flow | None]:
+        """At least the transport norm of a gradient, by the multipliers after a step.
 
-    def used(self, gradient: FloatArray, flow: Flow | None) -> float:
-        """At least the transport norm of a gradient, by the flow and an even one for the rest."""
-        K = len(gradient)
-        if flow is None or K == 1:
-            return float(np.linalg.norm(gradient))
-        alpha, beta, x, z = flow
+        They are a flow between the rows, and what it misses of the gradient is spread evenly.
+        """
+        if len(gradient) == 1:
+            return float(np.linalg.norm(gradient)), None
+        lam, x, K = self.lam, self.x, len(gradient)
+        beta = 2.0 * self.m / lam
+        change = (self.m / self.slack) * (self.rate * dlam - 2.0 * self._products(x, z) / lam)
+        alpha = 2.0 * (self.mu / self.slack - change) / lam - beta * dlam / lam
         rest = gradient + self._laplacian(alpha, x) + self._laplacian(beta, z)
         parts = np.vstack([x, z, rest])
         combined = np.hstack([-alpha[:, None] * self.E, -beta[:, None] * self.E, self.E / K])
         squares = ((combined @ (parts @ parts.T)) * combined).sum(axis=1)
-        return float(np.sqrt(np.maximum(squares, 0.0)).sum())
+        return float(np.sqrt(np.maximum(squares, 0.0)).sum()), (alpha, beta, x, z)
 
     def flows(self, flow: Flow) -> FloatArray:
         """The flow itself, a row for each pair."""
@@ -199,13 +196,12 @@ class BoxCone:
         """The transport norm of a gradient."""
         return self.half * float(np.abs(gradient).sum())
 
-    def flow(self, z: FloatArray, dlam: float) -> Flow | None:
-        """No flow: the norm of a gradient is known without."""
-        return None
+    def used(self, gradient: FloatArray, z: FloatArray, dlam: float) -> tuple[float, Flow | None]:
+        """The same; it is known without a flow."""
+        return self.norm(gradient), None
 
-    def used(self, gradient: FloatArray, flow: Flow | None) -> float:
-        """The same."""
-        return self.norm(gradient)
+    def flows(self, flow: Flow) -> FloatArray:
+        raise NotImplementedError("the norm of a gradient is known without a flow")
 
     def follow(self, z: FloatArray, dlam: float, booked: FloatArray) -> float:
         """Changes along a step."""

@@ -29,6 +29,7 @@ from ..rows.local import LocalRows
 from ..rows.reductions import Sum
 from ._labels import LabelState
 from .protocols import Terms
+from .truncated_samples import free_columns
 
 #: Coefficients beyond which no n×n matrix is formed, and from which an N×N one is preferred.
 DENSE_LIMIT = 4000
@@ -160,10 +161,7 @@ class _Factored(NamedTuple):
 
 
 def _columns(block: Block, _: None, free: IndexArray, scale: FloatArray) -> tuple[Any, tuple[()]]:
-    """The free columns of Z, scaled."""
-    units = np.zeros((free.size, block.n_columns))
-    units[np.arange(free.size), free] = scale
-    return block.scores(units), ()
+    return free_columns(block, free, scale), ()
 
 
 def _factor(
