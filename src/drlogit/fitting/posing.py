@@ -8,12 +8,18 @@ import numpy as np
 
 from ..problem.ball import BY_ROW, Ball
 from ..problem.features import Features, numbers
-from ..problem.label_costs import is_stated_singly
 from ..problem.problem import Problem, pose_problem
-from ..problem.table_statistics import class_shares, deviations_in, names_of, total_weight
+from ..problem.table_statistics import deviations_in, names_of, total_weight
 from ..rows.arrays import is_dask
-from ..rows.building import build_rows, checked_rows, labels_of
-from ..rows.checks import check_features, check_label_column, check_weights, find_classes
+from ..rows.building import build_rows, checked_rows, labels_of, of_both_classes
+from ..rows.checks import (
+    check_features,
+    check_label_column,
+    check_two_classes,
+    check_weights,
+    find_classes,
+    signs_of,
+)
 
 
 def pose(
@@ -29,41 +35,35 @@ def pose(
     check_ball(ball)
     if not isinstance(fit_intercept, bool | np.bool_):
         raise ValueError(f"fit_intercept must be True or False, got {fit_intercept!r}")
-    fit_intercept = bool(fit_intercept)
-    classes, codes = several_classes(y), None
-    if classes is None:
-        rows = build_rows(X, y, sample_weight, intercept=fit_intercept, n_jobs=n_jobs)
-    elif is_dask(X):
-        raise ValueError(
-            "several classes with Dask need an estimator: DRLogisticRegression().fit(X, y)"
-        )
+    intercept = bool(fit_intercept)
+    codes = classes = shares = None
+    if is_dask(X):
+        rows = build_rows(X, y, sample_weight, intercept=intercept)
+        classes = labels_of(y)
     else:
-        X = check_features(X)
-        codes = np.searchsorted(classes, check_label_column(y, X.shape[0]))
-        weights = None if sample_weight is None else check_weights(sample_weight, codes.size)
-        ones = np.ones(codes.size)
-        rows = checked_rows(X, ones, weights, intercept=fit_intercept, n_jobs=n_jobs)
-    shares = None if is_dask(y) else class_shares(y, sample_weight)
+        matrix = check_features(X)
+        labels = check_label_column(y, matrix.shape[0])
+        classes = find_classes(labels)
+        weights = None if sample_weight is None else check_weights(sample_weight, labels.size)
+        if classes.size > 2:
+            codes, signs = np.searchsorted(classes, labels), np.ones(labels.size)
+        else:
+            check_two_classes(classes)
+            signs = signs_of(labels, classes[1])
+        rows = checked_rows(matrix, signs, weights, intercept=intercept, n_jobs=n_jobs)
+        if codes is None:
+            totals = rows.totals.classes
+            rows = rows if weights is None else of_both_classes(rows)
+        else:
+            totals = np.bincount(codes, weights) / (codes.size if weights is None else 1.0)
+        shares = dict(zip(classes.tolist(), totals.tolist(), strict=True))
     total = total_weight(sample_weight, rows.n_samples)
-    names = names_of(X, rows.n_columns - int(rows.intercept))
+    names = names_of(X, rows.n_columns - int(intercept))
     features = numbers(names, deviations_in(rows), total, shares)
     resolved = ball.resolved(features)
     columns = resolved.on(features)
-    if classes is None and not is_stated_singly(columns.kappa):
-        classes = labels_of(y)
     problem = pose_problem(rows, columns, classes=classes, codes=codes, names=names)
     return problem, as_fitted(resolved, features, problem)
-
-
-def several_classes(y: Any) -> np.ndarray[Any, Any] | None:
-    """The labels, if there are more than two kinds, in memory; None otherwise."""
-    if is_dask(y) or np.ndim(y) != 1:
-        return None
-    try:
-        classes = find_classes(np.asarray(y))
-    except ValueError:
-        return None  # refused where two classes are wanted
-    return classes if classes.size > 2 else None
 
 
 def as_fitted(ball: Ball, features: Features, problem: Problem) -> Ball:
@@ -71,7 +71,8 @@ def as_fitted(ball: Ball, features: Features, problem: Problem) -> Ball:
 
     Groups say whether "none of these columns" is a category, and costs by row are not kept.
     """
-    ball = ball.seen_with(features)
+    if ball.features is not features:
+        ball = ball.seen_with(features)
     if np.ndim(ball.kappa) == 1 or is_dask(ball.kappa):
         ball = ball.replace(kappa=BY_ROW)
     if not ball.categories:

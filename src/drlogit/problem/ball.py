@@ -284,8 +284,8 @@ class Ball:
             "kappa": self._plain_kappa(features),
             "feature_costs": self._plain_costs(features, sampling),
         }
-        made = self.replace(**changes)
-        made._set(_tolerances=None, _features=features)
+        made = object.__new__(Ball)  # of values that have been checked
+        made._set(**self.__dict__ | changes | {"_tolerances": None, "_features": features})
         return made
 
     @property

@@ -72,16 +72,3 @@ def check_cost_matrix(
             else "feature_costs as a matrix must be finite and symmetric, got one that is not"
         )
     return matrix
-
-
-def check_costs(feature_costs: Any, n_features: int) -> FloatArray:
-    """Positive transport costs, one per feature; ``inf`` for features that cannot move."""
-    if feature_costs is None:
-        return np.ones(n_features)
-    costs = as_numbers(feature_costs, "feature_costs").copy()
-    if costs.shape != (n_features,):
-        raise ValueError(f"feature_costs must have shape ({n_features},), got {costs.shape}")
-    if not (costs > 0.0).all():
-        bad = costs[~(costs > 0.0)][0]
-        raise ValueError(f"feature_costs must be > 0 (inf: immovable), got {bad}")
-    return costs

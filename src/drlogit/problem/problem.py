@@ -37,11 +37,11 @@ from ..rows.interface import Rows, State
 from ..rows.local import LocalRows
 from ..rows.reductions import Max
 from .ball import ColumnBall
-from .domains import Declared, Domains, check_domains, domains_of
+from .domains import Domains, check_domains, domains_of
 from .label_costs import FlipCosts, with_flip_costs
 from .losses import Codes, flip_loss, label_loss
 from .norms import Norm, get_norm
-from .parameters import check_cost_matrix, check_costs, check_epsilon, check_kappa
+from .parameters import check_cost_matrix, check_epsilon, check_kappa
 from .robust_loss import RobustLoss
 from .transport import TransportCost
 
@@ -315,70 +315,54 @@ def pose_problem(
     """
     names = None if isinstance(names, range) else names
     transport, several = get_norm(ball.norm), codes is not None
-    epsilon = check_epsilon(ball.epsilon)
+    epsilon, intercept = check_epsilon(ball.epsilon), rows.intercept
     rows, labels = with_flip_costs(rows, ball.kappa, classes, signed=not several)
-    n_features = rows.n_columns - int(rows.intercept)
-    bounded = np.isfinite([ball.lower, ball.upper]).any()
-    matrix = check_cost_matrix(
-        ball.costs, n_features, transport.name, bool(ball.groups) or bool(bounded)
-    )
-    costs = check_costs(ball.costs if matrix is None else None, n_features)
-    bounds = (ball.lower, ball.upper) if bounded else None
-    declared = check_domains(ball.groups or None, bounds, costs.size, names)
-    rows, cost = ground_cost(rows, transport, costs, labels, declared, names, for_numbers=several)
+    n_features, ends = rows.n_columns - int(intercept), (ball.lower, ball.upper)
+    free_to_move = not (ball.groups or np.isfinite(ends).any())
+    matrix = check_cost_matrix(ball.costs, n_features, transport.name, not free_to_move)
+    costs = ball.costs if matrix is None else np.ones(n_features)
+    domains = still = constant = None
+    if not free_to_move:
+        declared = check_domains(ball.groups or None, ends, n_features, names)
+        domains, costs = domains_of(declared, costs, rows, names)
+        still = np.concatenate([np.empty(0, dtype=np.intp), *declared.groups])
+    if domains is not None:
+        ball = replace(ball, groups=domains.with_none_stated(ball.groups))
+        # Categories of several labels are penalised, so that no group replaces an intercept.
+        constant = None if several else domains.constant_sum
+    rows = centred(rows, still, constant=constant is not None)
+    if domains is not None:
+        costs[domains.columns] = np.inf
+        domains = domains if rows.shift is None else domains.shifted(rows.shift)
     if matrix is not None:
-        if classes is not None and several:
-            raise ValueError(
-                f"a matrix of feature_costs needs two classes, got {classes.size}: pass one cost "
-                "for each feature instead"
-            )
-        if not isinstance(rows, LocalRows):
-            raise ValueError(
-                "a matrix of feature_costs needs X in memory; for Dask collections pass one cost "
-                "for each feature"
-            )
-        rows = rows.turned(np.asarray(np.linalg.cholesky(matrix), np.float64))
-    constant = None if cost.domains is None else cost.domains.constant_sum
-    if cost.domains is not None:
-        ball = replace(ball, groups=cost.domains.with_none_stated(ball.groups))
-    ball = replace(ball, fit_intercept=rows.intercept)
-    problem = Problem(rows, epsilon, cost, rows.intercept, constant, matrix, stated=ball)
+        rows = _turned(rows, matrix, classes if several else None)
+    costs = np.append(costs, np.inf) if intercept else costs
+    cost = TransportCost(transport, costs, labels, domains)
+    ball = replace(ball, fit_intercept=intercept)
+    problem = Problem(rows, epsilon, cost, intercept, constant, matrix, stated=ball)
     if classes is None or not several:
         return problem
     return replace(
         problem.as_numbers,
-        constant_sum=None,
         n_classes=int(classes.size),
         codes=rows.run(_as_codes, rows.scatter(codes))[0],
-        as_given=cost.domains is None,
+        as_given=domains is None,
     )
 
 
-def ground_cost(
-    rows: Rows,
-    norm: Norm,
-    costs: FloatArray,
-    labels: FlipCosts,
-    declared: Declared,
-    names: Sequence[Any] | None,
-    *,
-    for_numbers: bool = False,
-) -> tuple[Rows, TransportCost]:
-    """The centred rows and the ground cost, with domains checked against the rows.
-
-    ``costs`` has one entry per feature; the cost of the intercept is infinite.
-    """
-    domains = still = None
-    if declared.groups or np.isfinite([declared.lower, declared.upper]).any():
-        domains, costs = domains_of(declared, costs, rows, names)
-        still = np.concatenate([np.empty(0, dtype=np.intp), *declared.groups])
-    constant = not for_numbers and domains is not None and domains.constant_sum is not None
-    rows = centred(rows, still, constant=constant)
-    if domains is not None:
-        costs[domains.columns] = np.inf
-        domains = domains if rows.shift is None else domains.shifted(rows.shift)
-    costs = np.concatenate([costs, [np.inf]]) if rows.intercept else costs
-    return rows, TransportCost(norm, costs, labels, domains)
+def _turned(rows: Rows, matrix: FloatArray, several: Any) -> Rows:
+    """The rows with features ``Lᵀx`` for a cost matrix LLᵀ."""
+    if several is not None:
+        raise ValueError(
+            f"a matrix of feature_costs needs two classes, got {several.size}: pass one cost for "
+            "each feature instead"
+        )
+    if not isinstance(rows, LocalRows):
+        raise ValueError(
+            "a matrix of feature_costs needs X in memory; for Dask collections pass one cost for "
+            "each feature"
+        )
+    return rows.turned(np.asarray(np.linalg.cholesky(matrix), np.float64))
 
 
 def column_names(X: Any) -> list[Any] | None:

@@ -32,7 +32,7 @@ from ..problem.domains import check_domains, dense_columns, domains_of
 from ..problem.features import Features, numbers
 from ..problem.label_costs import FlipCosts, codes_among, costs_by_label
 from ..problem.norms import get_norm
-from ..problem.parameters import check_cost_matrix, check_costs
+from ..problem.parameters import check_cost_matrix
 from ..problem.transport import TransportCost
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.building import checked_rows
@@ -193,7 +193,7 @@ class Adversary:
         bounded = np.isfinite(declared.lower) | np.isfinite(declared.upper)
         norm = get_norm(plain.norm)
         together = check_cost_matrix(plain.costs, n, norm.name, self.has_domains or self.several)
-        costs = np.ones(n) if together is not None else check_costs(plain.costs, n)
+        costs = np.ones(n) if together is not None else plain.costs.copy()
         domains = None
         if self.has_domains:
             ones = np.ones(matrix.shape[0])
