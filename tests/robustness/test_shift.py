@@ -177,3 +177,18 @@ def test_it_is_drawn(model):
     pytest.importorskip("matplotlib").use("agg")
     found = drlogit.measure_shift(model, *made(1, 100), *made(2, 100, moved=1.0))
     assert "radii" in found.plot().get_xlabel()
+
+
+def test_warnings_of_predict_are_given_once_for_the_line_that_asks(hearts):
+    fitted, X, y = hearts
+    other = X.assign(cholesterol=X["cholesterol"] / 38.67)
+    asked = {
+        "audit": lambda: drlogit.audit({"one": fitted, "two": fitted}, other, y),
+        "shift": lambda: drlogit.measure_shift(fitted, X, y, other),
+    }
+    for name, ask in asked.items():
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            ask()
+        assert [each.filename for each in caught] == [__file__], name
+        assert "cholesterol" in str(caught[0].message)

@@ -27,7 +27,7 @@ from ..robustness.adversary import Adversary
 from ..robustness.metrics import Metric
 from ..robustness.models import measured
 from ..robustness.promise import Promise, guarantee
-from ..robustness.words import rounded, wrapped
+from ..robustness.words import rounded, warning_once, wrapped
 from ..robustness.worst_case import groups_of
 from ..rows.arrays import FloatArray
 from .breaking import best_constant, breaking_columns, fragile_rows
@@ -324,6 +324,7 @@ class Audit:
         )
 
 
+@warning_once
 def audit(
     model: Any,
     X: Any,

@@ -38,7 +38,7 @@ from ..rows.arrays import FloatArray, IndexArray
 from .adversary import Adversary
 from .limits import bounded_limit
 from .metrics import Metric
-from .words import Record, percent, rounded, wrapped
+from .words import Record, percent, rounded, warning_once, wrapped
 from .worst_case import groups_of
 
 #: The share of the rows that choose prices; it costs the limits a tenth of their precision.
@@ -119,6 +119,7 @@ class Promise(Record):
             yield self.remark
 
 
+@warning_once
 def guarantee(
     model: Any,
     X: Any,

@@ -30,7 +30,7 @@ from ..problem.features import Feature
 from ..problem.norms import get_norm
 from ..rows.arrays import FloatArray, Matrix
 from .adversary import Adversary
-from .words import percent, rounded, wrapped
+from .words import percent, rounded, warning_once, wrapped
 
 #: Bins of scores with equal shares of the pooled rows, to which reference rows are reweighted.
 _BINS = 8
@@ -166,6 +166,7 @@ class Shift:
         return ax
 
 
+@warning_once
 def measure_shift(
     model: Any,
     X_ref: Any,
@@ -213,7 +214,9 @@ def measure_shift(
     log_loss, epsilon = reference.metric("log_loss"), reference.ball.epsilon or 0.0
     # Without labels any will do: the losses are not used.
     some = np.resize(reference.classes, np.shape(X_new)[0]) if y_new is None else y_new
-    new = Adversary.of(model, X_new, some, reference.ball)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what the new rows have beyond the range is said below
+        new = Adversary.of(model, X_new, some, reference.ball)
     columns, distance, by_chance = _moved(reference, reference.table.matrix, new.table.matrix)
     weights, beyond = score_weights(_one_score(reference.scores), _one_score(new.scores))
     loss_ref = float(reference.losses.mean())

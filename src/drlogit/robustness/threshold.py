@@ -21,7 +21,7 @@ from ..problem.ball import Ball
 from ..rows.arrays import FloatArray
 from .metrics import Metric, resolve
 from .promise import Promise, UnseenRows
-from .words import wrapped
+from .words import warning_once, wrapped
 
 #: The number of quantiles among the candidates, half of them among positives.
 _QUANTILES = 20
@@ -101,6 +101,7 @@ class ThresholdChoice:
         )
 
 
+@warning_once
 def choose_threshold(
     model: Any,
     X: Any,

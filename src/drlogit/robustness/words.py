@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterable
+import warnings
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
-from typing import Any, ClassVar
+from functools import wraps
+from typing import Any, ClassVar, ParamSpec, TypeVar
 
 from ..problem.ball import Ball
+
+_Asked = ParamSpec("_Asked")
+_Found = TypeVar("_Found")
 
 #: The width of printed sentences.
 _WIDTH = 90
@@ -68,3 +73,18 @@ def rounded(value: float, sign: float, digits: int = 4) -> str:
 def percent(share: float, sign: float, digits: int = 3) -> str:
     """A share in per cent, rounded like :func:`rounded`."""
     return f"{rounded(100.0 * share, sign, digits)} %"
+
+
+def warning_once(function: Callable[_Asked, _Found]) -> Callable[_Asked, _Found]:
+    """The function, whose warnings are given once each, for the line that calls it."""
+
+    @wraps(function)
+    def asked(*args: _Asked.args, **kwargs: _Asked.kwargs) -> _Found:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UserWarning)
+            found = function(*args, **kwargs)
+        for text, category in dict.fromkeys((str(each.message), each.category) for each in caught):
+            warnings.warn(text, category, stacklevel=2)
+        return found
+
+    return asked

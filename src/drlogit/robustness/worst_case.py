@@ -17,7 +17,7 @@ from ..rows.arrays import FloatArray
 from .adversary import Adversary
 from .distribution import WorstCaseDistribution, worst_distribution
 from .metrics import Metric
-from .words import Record, rounded, wrapped
+from .words import Record, rounded, warning_once, wrapped
 
 #: The largest number of groups: a table with more would not be read.
 MOST_GROUPS = 30
@@ -148,6 +148,7 @@ class BreakingPoint:
         return wrapped([f"{now}. It reaches {limit} at radius {least}:", *self.ball.allowed()])
 
 
+@warning_once
 def worst_case(
     model: Any,
     X: Any,
