@@ -72,8 +72,6 @@ def directions(problem, slopes=None):
     samples.correct(state, found[-1], 0.01, 0.5)
     newton.begin_proof()
     found.append(newton.correction())
-    if not problem.flips:
-        found += newton.parabola()
     return found
 
 

@@ -271,27 +271,6 @@ cdef class Newton:
                 + primal * dual * predicted[P + _sums.BOTH_CHANGE]
                 + self.cone.after(primal, dual))
 
-    def parabola(self):
-        """Slope and curvature of the loss along the last direction, from the last Gram matrix and
-        gradient (κ = ∞); None if the system does not know them.
-        """
-        cdef Py_ssize_t j, k, P = self.size
-        cdef double slope = 0.0, curvature = 0.0
-        cdef double* gram = &self.sums[0]
-        cdef const double* gradient = &self.sums[self.square]
-        if self.wide is not None and self.wide.curvature is None:
-            return None
-        if self.wide is not None:
-            step = np.asarray(self.dx)[:P - 1]
-            scaled = np.multiply(self.scale, self.sums[self.square:self.square + P])[:P - 1]
-            return step @ scaled, self.wide.curvature
-        for j in range(P - 1):
-            slope += self.dcoef[j] * gradient[j]
-            curvature += self.dcoef[j] * self.dcoef[j] * gram[j * P + j]
-            for k in range(j):
-                curvature += 2.0 * self.dcoef[j] * self.dcoef[k] * gram[j * P + k]
-        return slope, curvature
-
     def trial(self, double primal):
         """The coefficients after a primal step of this length."""
         cdef Py_ssize_t j

@@ -9,20 +9,19 @@ Derivation: docs/algorithm.md, sections 5 and 6.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Generic
 
-from ..problem.result import Status
+import numpy as np
+
+from ..problem.result import Monitor, Status
 from ..rows.arrays import FloatArray
+from ..rows.interface import State
 from ._newton import Newton
 from ._sums import CHANGES, CURVATURE, LOSS, MISSING, NEW_PIECES, PARABOLA, SLOPE, longest
-from .protocols import D, S, Samples
+from .protocols import D, Samples
 from .settings import SETTINGS
-
-#: Called with each iterate's number and a way to a bound for it; True ends the run.
-Report = Callable[[int, Callable[[], float]], bool]
 
 #: Differences of objectives below this are rounding; so is what a bound lacks at a complementarity
 #: below this many times tol.
@@ -48,29 +47,46 @@ _NO_BUDGET = 1e-10
 
 
 @dataclass(frozen=True)
-class Found(Generic[S, D]):
+class Found(Generic[D]):
     """How a run ended; ``newton`` has the best model, ``point`` is the dual point of its bound."""
 
     n_iter: int
     status: Status
-    state: S
+    state: State
     point: D | None
 
 
 def run(
-    samples: Samples[S, D],
+    samples: Samples[D],
     newton: Newton,
-    state: S,
     mu: float,
     tol: float,
     max_iter: int,
-    report: Report | None = None,
-) -> Found[S, D]:
-    """Iterate from the opened point until the certified gap is within ``tol``."""
-    bounds, step = Bounds(samples, newton), Step()
+    monitor: Monitor | None = None,
+    *,
+    estimated: bool = False,
+) -> Found[D]:
+    """Open the samples where the Newton system was opened; iterate until the gap is within ``tol``.
+
+    ``estimated``: with any bound, the run ends when the estimated distance (11) is within ``tol``.
+    """
+    with np.errstate(all="ignore"):
+        return _run(samples, newton, mu, tol, max_iter, monitor, estimated)
+
+
+def _run(
+    samples: Samples[D],
+    newton: Newton,
+    mu: float,
+    tol: float,
+    max_iter: int,
+    monitor: Monitor | None,
+    estimated: bool,
+) -> Found[D]:
+    bounds, step, state = Bounds(samples, newton), Step(), samples.open(newton.trial(0.0), mu)
     retry = math.inf  # a bound is tried again when the distance is below this
 
-    def ended(n_iter: int, status: Status) -> Found[S, D]:
+    def ended(n_iter: int, status: Status) -> Found[D]:
         if status is not Status.OPTIMAL:
             bounds.attempt(state, newton.best, last=True)  # whatever bound there is
         return Found(n_iter, status, state, bounds.point)
@@ -90,7 +106,11 @@ def run(
             if near <= max(tol, _TRIED) and max(distance, comp) <= retry:
                 retry = SETTINGS.helpful * max(distance, comp)
                 bounds.attempt(state, newton.best - tol)
-            stop = report is not None and report(iteration, partial(bounds.shown, state))
+            stop = monitor is not None and monitor.report(
+                iteration, newton.best, newton.dual, newton.lam, partial(bounds.shown, state)
+            )
+            if estimated and newton.dual > 0.0:
+                stop |= max(newton.best - newton.expected, comp) <= tol
             if newton.best - newton.dual <= tol:
                 return ended(iteration + 1, Status.OPTIMAL)
             if stop:
@@ -134,8 +154,8 @@ class Step:
         self.decrement = decrement
 
     def take(
-        self, samples: Samples[S, D], newton: Newton, state: S, mu: float
-    ) -> tuple[S, FloatArray]:
+        self, samples: Samples[D], newton: Newton, state: State, mu: float
+    ) -> tuple[State, FloatArray]:
         """Move to the end of the step; shorten it while the loss rises above its parabola.
 
         A step to a point where pieces are missing is refused, once: the pieces join at the current
@@ -199,15 +219,15 @@ def shortened(alpha: float, mu: float) -> float:
     return alpha * (1.0 - (max(0.01, min(0.1, mu)) if alpha > 0.2 else 0.1))
 
 
-class Bounds(Generic[S, D]):
+class Bounds(Generic[D]):
     """Lower bounds from the corrected dual points of iterates; the best one is kept."""
 
-    def __init__(self, samples: Samples[S, D], newton: Newton) -> None:
+    def __init__(self, samples: Samples[D], newton: Newton) -> None:
         self.samples, self.newton = samples, newton
         self.point: D | None = None
         self.best_shown = 0.0
 
-    def attempt(self, state: S, target: float, *, last: bool = False) -> None:
+    def attempt(self, state: State, target: float, *, last: bool = False) -> None:
         """Correct an iterate's dual point, a visit each, until its bound reaches the target.
 
         With ``last`` no better iterate will follow, so that more corrections pay.
@@ -225,7 +245,7 @@ class Bounds(Generic[S, D]):
             short, before = target - value, short
         newton.end_proof()
 
-    def shown(self, state: S) -> float:
+    def shown(self, state: State) -> float:
         """A lower bound for callbacks; it does not affect the run."""
         known, point = self.newton.dual, self.point
         self.attempt(state, self.newton.best)

@@ -14,19 +14,24 @@ import numpy as np
 from scipy.special import lambertw
 
 from ..dual.classes import ClassPoint
+from ..dual.pair import parts
 from ..problem.losses import flip_probability
 from ..problem.problem import Problem
 from ..problem.result import Monitor, Solution
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
-from ..rows.interface import State
+from ..rows.interface import Rows, State
 from ..starts.start import Start
-from . import driver
 from ._newton import Newton
-from .front import distinct_samples, greatest_gain, run
+from .driver import Found, run
 from .labels import LabelPoint, LabelSamples, LabelScaling, by_sample, of_two_labels
+from .protocols import Samples
 from .settings import SETTINGS
 from .wide import in_one_block
+
+#: How exactly a gain is found, and what is clearly more than that (``_gain``).
+_GAIN_TOL = 1e-9
+_CLEAR_GAIN = 1e-3
 
 
 def interior_point(
@@ -77,6 +82,28 @@ def interior_point(
     )
 
 
+def distinct_samples(
+    problem: Problem, together: Callable[[Rows], Rows] = lambda rows: rows
+) -> tuple[Problem, Callable[[State], State]]:
+    """The problem without repeated samples, and how a dual point of it becomes one of all samples.
+
+    ``together`` joins the blocks of the rows, if a method needs them as one.
+    """
+    given = problem.rows
+    rows, origin = given.compact or (given, None)
+    if (joined := together(rows)) is not rows:
+        rows, origin = joined, np.arange(rows.n_samples) if origin is None else origin
+    problem = problem if rows is given else replace(problem, rows=rows)
+
+    def of_all(point: State) -> State:
+        if origin is None:
+            return point
+        s, a = (given.scatter(rows.gather(each)[origin]) for each in parts(problem, point))
+        return given.pair(s, a)
+
+    return problem, of_all
+
+
 def solve_scaled(
     scaling: LabelScaling,
     tol: float,
@@ -84,7 +111,7 @@ def solve_scaled(
     start: Start | None,
     monitor: Monitor,
     estimated: bool = False,
-) -> tuple[Newton, LabelSamples, driver.Found[State, LabelPoint]]:
+) -> tuple[Newton, LabelSamples, Found[LabelPoint]]:
     """The driver on all samples; ``estimated``: an estimate of the distance ends the run, too."""
     newton = scaling.newton(scaling.problem.epsilon)
     samples = LabelSamples(scaling.problem, newton)
@@ -142,13 +169,31 @@ def least_budget(problem: Problem, fixed: State) -> float:
 
 
 def _gain(problem: Problem, slopes: State, free_only: bool, *costs: float) -> float:
-    """The greatest gain of a linear loss per λ."""
+    """The greatest gain of a linear loss per λ.
 
-    def posed(unit: float) -> tuple[Newton, LabelSamples]:
+    The gain may be as large as the largest of these costs of moves and flips, or as small as the
+    least: costs are divided by the largest, then by less, until the gain is clearly more than the
+    tolerance.
+    """
+    costs = LabelScaling(problem).sigma, *costs
+    unit, mu = max(costs), SETTINGS.start_mu
+    while True:
         newton = LabelScaling(problem, free_only=free_only, unit=unit).newton(0.0)
-        return newton, LabelSamples(problem, newton, slopes)
+        x = np.zeros(newton.size)
+        x[-1] = 1.0
+        newton.open(x, mu)
+        samples = LabelSamples(problem, newton, slopes)
+        gain = gain_at_fixed_lambda(samples, newton, mu, _GAIN_TOL)
+        if gain >= _CLEAR_GAIN or unit <= min(costs):
+            return gain * unit
+        unit = max(1e-3 * unit, min(costs))
 
-    return greatest_gain(posed, LabelScaling(problem).sigma, *costs)
+
+def gain_at_fixed_lambda(samples: Samples[Any], newton: Newton, mu: float, tol: float) -> float:
+    """The greatest gain at the λ that the system was opened with."""
+    newton.pinned = True
+    run(samples, newton, mu, tol, 200)
+    return max(-float(newton.best), 0.0)
 
 
 def slopes_at(block: Block, _: None, null: FloatArray) -> tuple[FloatArray, tuple[()]]:

@@ -36,7 +36,7 @@ from ._labels import (
 )
 from ._newton import Newton
 from ._sums import CHANGES
-from .front import RowSamples
+from .protocols import Samples
 from .systems import LabelSystem
 from .wide import WideSystem, is_wide, refuse_large, takes_outer
 
@@ -106,15 +106,19 @@ class LabelScaling:
         return np.vstack([0.0 * model[0], model]) if self.problem.several else model[0]
 
 
-class LabelSamples(RowSamples[LabelPoint]):
+class LabelSamples(Samples[LabelPoint]):
     """The samples of a problem, in which flips out of reach of ε are left out.
 
     ``slopes`` are probabilities p of a linear loss ``p·s`` in place of lse(s), of two labels those
-    of "another one"; all flips are within reach then.
+    of "another one"; all flips are within reach then.  Hinges of less stiffness than ``least`` stay
+    out of the matrix.
     """
 
-    def __init__(self, problem: Problem, newton: Newton, slopes: State | None = None) -> None:
+    def __init__(
+        self, problem: Problem, newton: Newton, slopes: State | None = None, least: float = 0.0
+    ) -> None:
         super().__init__(problem.rows)
+        self.least = least
         self.problem, self.newton, self.slopes = problem, newton, slopes
         self.flips = problem.flips or slopes is not None
         self.gram = newton.square > 0
@@ -128,7 +132,9 @@ class LabelSamples(RowSamples[LabelPoint]):
         self, state: State, coef: FloatArray, primal: float, dual: float, mu: float
     ) -> tuple[State, FloatArray]:
         self.coef = coef
-        return self._visit(linearise_labels, state, coef, primal, dual, self.gram, self.terms)
+        return self.visit(
+            linearise_labels, state, coef, primal, dual, self.gram, self.terms, self.least
+        )
 
     def curved(self, state: State) -> tuple[State, FloatArray]:
         """The samples, and the coefficients that they are at."""
@@ -137,14 +143,12 @@ class LabelSamples(RowSamples[LabelPoint]):
     def predict(self, state: State, dcoef: FloatArray) -> tuple[State, FloatArray]:
         if not self.flips:
             return state, np.zeros(dcoef.size + CHANGES)
-        return self._visit(predict_labels, state, dcoef, self.terms)
+        return self.visit(predict_labels, state, dcoef, self.terms)
 
     def correct(
         self, state: State, dcoef: FloatArray, centre: float, share: float
     ) -> tuple[State, FloatArray]:
-        if not self.flips and (parabola := self.newton.parabola()) is not None:
-            return state, np.array(parabola)
-        return self._visit(correct_labels, state, dcoef, centre, share)
+        return self.visit(correct_labels, state, dcoef, centre, share)
 
     def certify(
         self, state: State, point: LabelPoint | None, dcoef: FloatArray
@@ -156,7 +160,7 @@ class LabelSamples(RowSamples[LabelPoint]):
             known = self.rows.pair(both, system.margins)
             shares, (sums,) = self.rows.run(_certify_changes, known, dcoef)
             return (shares, None), sums
-        shares, sums = self._visit(certify_labels, both, dcoef)
+        shares, sums = self.visit(certify_labels, both, dcoef, self.least)
         flow = None
         if isinstance(self.newton.cone, PairwiseCones) and self.problem.norm.name != "l1":
             flow = self.newton.cone.flow() / system.scale[system.kept]

@@ -39,23 +39,15 @@ from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
 from ..rows.reductions import Sum
-from ..starts.sample import gathered, most_entries, picked, sampled
+from ..starts.sample import gathered, in_memory, most_entries, picked, sampled
 from ..starts.start import Start, sampling_error, with_lambda
-from . import _survey, driver
-from ._labels import (
-    LabelState,
-    certify_labels,
-    correct_labels,
-    linearise_labels,
-    open_labels,
-    predict_labels,
-)
+from . import _survey
+from ._newton import Newton
 from ._sums import COUNT, CURVATURE, ENTROPY, LOSS, PROOF_ENTROPY, SLOPE, VALUE
 from ._survey import survey
-from .front import distinct_samples
-from .interior_point import solve_scaled
-from .labels import LabelScaling
-from .protocols import Samples
+from .driver import run
+from .interior_point import distinct_samples, solve_scaled
+from .labels import LabelPoint, LabelSamples, LabelScaling
 from .settings import SETTINGS
 from .wide import is_wide
 
@@ -64,7 +56,7 @@ MOST_MODELS = 12
 
 #: How exactly the driver solves a model, in units of the distance (.0002 to .02 are alike), and in
 #: how many iterations.
-_INNER, _MOST_INNER = 0.002, 60
+_INNER, _MOST_INNER = 0.002, 20
 
 #: A step that gains less than this share of what the model predicts has carried samples outside the
 #: active set across their kink; the set then reaches so much farther.
@@ -115,86 +107,68 @@ class LargeFit(NamedTuple):
     status: Status
 
 
-#: A state of the quadratic model: that of the hinges, the model, the parabola's gradient there.
-QuadraticState = tuple[LabelState, FloatArray, FloatArray]
-
-#: Its dual point: the model at which the parabola has its slopes, and the flips of the active set.
-QuadraticPoint = tuple[FloatArray, FloatArray]
-
-
-class QuadraticSamples(Samples[QuadraticState, QuadraticPoint]):
+class QuadraticSamples(LabelSamples):
     """The samples of a quadratic model: a parabola for the loss, and the hinges of the active set.
 
-    Hinges of less stiffness than ``least`` count as straight.
+    Hinges of less stiffness than ``least`` count as straight.  A dual point has, in place of a
+    flow, the model at which the parabola has its slopes.
     """
 
     def __init__(
         self,
-        active: Block,
-        kappa: float,
+        active: Problem,
+        newton: Newton,
         least: float,
         centre: FloatArray,
         value: float,
         gradient: FloatArray,
-        gram: FloatArray,
+        hessian: FloatArray,
     ) -> None:
-        self.rows, n = active.compiled, active.y.size
-        self.kappa = np.zeros((2, n))
-        self.kappa[0] = active.flip_costs(kappa)
-        self.fixed = np.repeat([[0.0], [1.0]], n, axis=1)  # the parabola has their loss
-        self.centre, self.value, self.gradient, self.gram = centre, value, gradient, gram
-        self.least, self.gram_rows = least, 0.0
+        super().__init__(
+            active, newton, active.rows.run(_no_slope)[0], least
+        )  # the parabola has it
+        self.centre, self.value, self.gradient, self.hessian = centre, value, gradient, hessian
+        self.grams = 0.0
 
     def _parabola(self, model: FloatArray) -> tuple[float, FloatArray]:
         """Value and gradient at a model (with λ)."""
         d = model - self.centre
-        curved = self.gram @ d
+        curved = self.hessian @ d
         return self.value + float(d @ (self.gradient + 0.5 * curved)), self.gradient + curved
 
-    def open(self, coef: FloatArray, mu: float) -> QuadraticState:
-        own = np.ones(self.kappa.shape[1], np.int32)
-        state = open_labels(self.rows, own, self.kappa, self.fixed, coef, mu)
-        return state, coef, self.gradient
-
     def linearise(
-        self, state: QuadraticState, coef: FloatArray, primal: float, dual: float, mu: float
-    ) -> tuple[QuadraticState, FloatArray]:
+        self, state: State, coef: FloatArray, primal: float, dual: float, mu: float
+    ) -> tuple[State, FloatArray]:
+        state, sums = super().linearise(state, coef, primal, dual, mu)
         P = coef.size
-        visit = state[0], coef, primal, dual, True, True, self.least
-        pairs, sums = linearise_labels(self.rows, *visit)
-        value, slope = self._parabola(coef)
+        value, self.slope = self._parabola(coef)
         scalars = sums[P * P + 3 * P :]
-        self.gram_rows += scalars[COUNT]
-        sums[: P * P] += self.gram.ravel()
-        sums[P * P : P * P + P] += slope
+        self.grams += scalars[COUNT]
+        sums[: P * P] += self.hessian.ravel()
+        sums[P * P : P * P + P] += self.slope
         scalars[LOSS] += value
         scalars[VALUE] += value
-        scalars[ENTROPY] += value - slope @ coef
-        return (pairs, coef, slope), sums
-
-    def predict(
-        self, state: QuadraticState, dcoef: FloatArray
-    ) -> tuple[QuadraticState, FloatArray]:
-        pairs, sums = predict_labels(self.rows, state[0], dcoef)
-        return (pairs, state[1], state[2]), sums
+        scalars[ENTROPY] += value - self.slope @ coef
+        return state, sums
 
     def correct(
-        self, state: QuadraticState, dcoef: FloatArray, centre: float, share: float
-    ) -> tuple[QuadraticState, FloatArray]:
-        pairs, sums = correct_labels(self.rows, state[0], dcoef, centre, share)
-        sums[SLOPE], sums[CURVATURE] = state[2] @ dcoef, dcoef @ self.gram @ dcoef
-        return (pairs, state[1], state[2]), sums
+        self, state: State, dcoef: FloatArray, centre: float, share: float
+    ) -> tuple[State, FloatArray]:
+        state, sums = super().correct(state, dcoef, centre, share)
+        sums[SLOPE], sums[CURVATURE] = self.slope @ dcoef, dcoef @ self.hessian @ dcoef
+        return state, sums
 
     def certify(
-        self, state: QuadraticState, point: QuadraticPoint | None, dcoef: FloatArray
-    ) -> tuple[QuadraticPoint, FloatArray]:
-        model = (state[1] if point is None else point[0]) + dcoef
-        pairs = state[0] if point is None else (state[0], point[1])
+        self, state: State, point: LabelPoint | None, dcoef: FloatArray
+    ) -> tuple[LabelPoint, FloatArray]:
+        begin = self.coef if point is None else point[1]
+        assert begin is not None
+        model = begin + dcoef
+        (shares, _), sums = super().certify(state, point, dcoef)
         value, slope = self._parabola(model)
-        shares, sums = certify_labels(self.rows, pairs, dcoef, self.least)
         sums[: dcoef.size] += slope
         sums[dcoef.size + PROOF_ENTROPY] = value - slope @ model
-        return (model, shares), sums
+        return (shares, model), sums
 
 
 class LargeRun:
@@ -306,9 +280,15 @@ class LargeRun:
         products = np.stack([self.gram @ model, at.product])  # of the expansion, and now
         along = np.where(products @ model > 0.0, products @ model, math.inf)
         gram = self.gram + (products.T * [-1.0 / along[0], 1.0 / along[1]]) @ products
-        least, kappa = SETTINGS.bent * self.mean_curvature, self.problem.kappa
+        hinges = replace(self.problem, rows=in_memory(active.block))
         samples = QuadraticSamples(
-            active.block, kappa, least, model, value, at.gradient - slope, gram
+            hinges,
+            newton,
+            SETTINGS.bent * self.mean_curvature,
+            model,
+            value,
+            at.gradient - slope,
+            gram,
         )
         # A μ as large as a step: sharper hinges would block it.
         mu = max(distance / (2.0 * float(active.block.weights.sum()) + 1.0), self.moved)
@@ -316,20 +296,16 @@ class LargeRun:
         x = model / self.posed.scale
         x[-1] += min(distance / newton.epsilon, 0.1 * x[-1])
         newton.open(x, mu)
-        opened = samples.open(newton.trial(0.0), mu)
-
-        def enough(*_: object) -> bool:
-            distance = max(newton.best - newton.expected, newton.complementarity)
-            return subsampled and newton.dual > 0.0 and bool(distance <= target)
-
-        found = driver.run(samples, newton, opened, mu, target, _MOST_INNER, enough)
-        self.work["near_grams"] += samples.gram_rows / self.rows.n_samples
+        found = run(samples, newton, mu, target, _MOST_INNER, estimated=subsampled)
+        self.work["near_grams"] += samples.grams / self.rows.n_samples
         if found.point is None:
             return None
-        slopes_at, shares = found.point
+        point, slopes_at = found.point
+        assert slopes_at is not None
+        _, ((flips,),) = hinges.rows.run(_flips, point)
         change = slopes_at - model
         then, now = products @ change / along
-        chosen = active.numbers, shares[1, 0]
+        chosen = active.numbers, flips
         new = self._survey(
             at, newton.best_model() - model, change - then * model, float(now), chosen
         )
@@ -376,6 +352,15 @@ class LargeRun:
             self.bound, self.proof = bound, state
         objective = float(problem.epsilon * model[-1] + scalars[_survey.LOSS])
         return Surveyed(state, model, objective, gradient, product)
+
+
+def _no_slope(block: Block, _: None) -> tuple[FloatArray, tuple[()]]:
+    return np.zeros(block.y.size), ()
+
+
+def _flips(_: Block, point: FloatArray) -> tuple[None, tuple[Sum]]:
+    """The shares that flip."""
+    return None, (Sum([point[1, 0]]),)
 
 
 def _flips_above(

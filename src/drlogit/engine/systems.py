@@ -42,7 +42,6 @@ class LabelSystem:
     """The system of several labels in scaled coordinates; ``scale`` is that of one label."""
 
     work, terms = 0.0, True
-    curvature: float | None = None
     curved: State | None
 
     def __init__(

@@ -38,8 +38,9 @@ from ._newton import Newton
 from ._pieces import PieceState, Table, follow, linearise, open_pieces, with_missing
 from ._pieces import certify as certify_pieces
 from ._sums import COUNT, SCALARS
-from .front import RowSamples, gain_at_fixed_lambda, run
-from .interior_point import slopes_at
+from .driver import run
+from .interior_point import gain_at_fixed_lambda, slopes_at
+from .protocols import Samples
 from .settings import SETTINGS
 
 #: Columns of sparse rows with at least this share of entries are kept as dense ones; levels of
@@ -339,7 +340,7 @@ def _stored(block: Block, _: None) -> tuple[None, tuple[Sum]]:
     return None, (Sum(stored.astype(np.float64)),)
 
 
-class PieceSamples(RowSamples[State]):
+class PieceSamples(Samples[State]):
     """The samples of features with domains, as pieces; arguments as for ``labels.LabelSamples``."""
 
     def __init__(
@@ -358,12 +359,12 @@ class PieceSamples(RowSamples[State]):
     def open(self, coef: FloatArray, mu: float) -> State:
         self.visits += 1
         arguments = self.table, self.kappa, self.epsilon, coef, mu
-        return self._on_blocks(_open, self.slopes, *arguments)
+        return self.rows.run(_open, self.slopes, *arguments)[0]
 
     def linearise(
         self, state: State, coef: FloatArray, primal: float, dual: float, mu: float
     ) -> tuple[State, FloatArray]:
-        state, sums = self._visit(linearise, state, coef, primal, dual, mu, self.most_missing)
+        state, sums = self.visit(linearise, state, coef, primal, dual, mu, self.most_missing)
         self.n_pieces = int(sums[COUNT - SCALARS])
         return state, sums
 
@@ -371,22 +372,22 @@ class PieceSamples(RowSamples[State]):
         self, state: State, trial: State, coef: FloatArray, mu: float
     ) -> tuple[State, FloatArray]:
         self.nulls += 1
-        return self._visit(with_missing, self.rows.pair(state, trial), coef, mu)
+        return self.visit(with_missing, self.rows.pair(state, trial), coef, mu)
 
     def predict(self, state: State, dcoef: FloatArray) -> tuple[State, FloatArray]:
-        return self._visit(follow, state, dcoef, 0.0, 0.0, True)
+        return self.visit(follow, state, dcoef, 0.0, 0.0, True)
 
     def correct(
         self, state: State, dcoef: FloatArray, centre: float, share: float
     ) -> tuple[State, FloatArray]:
-        return self._visit(follow, state, dcoef, centre, share, False)
+        return self.visit(follow, state, dcoef, centre, share, False)
 
     def certify(
         self, state: State, point: State | None, dcoef: FloatArray
     ) -> tuple[State, FloatArray]:
         """A point is kept with the state that it is of."""
         self.corrected = dcoef if point is None else self.corrected + dcoef
-        return self._visit(certify_pieces, state, self.corrected)
+        return self.visit(certify_pieces, state, self.corrected)
 
 
 def _open(

@@ -25,7 +25,7 @@ from ..rows.interface import BlockFunction, State
 from ..starts.start import Start
 from . import truncated_samples as visits
 from .conjugate_gradients import ConjugateGradients
-from .front import distinct_samples
+from .interior_point import distinct_samples
 from .labels import by_sample, of_two_labels, opened
 from .preconditioners import Blocks, Diagonal, Preconditioner
 from .truncated_cones import BoxCone, Flow, RoundCone, TruncatedCone

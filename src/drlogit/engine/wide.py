@@ -78,7 +78,6 @@ class WideSystem:
     """The system in scaled coordinates, of samples in one block (any, if no column has a T)."""
 
     margins: State  # the changes of margins along the last solution
-    curvature: float  # of the loss along it, where no label flips
     work: float  # qᵀB x
     square, products, terms = 0, 0, False
 
@@ -136,7 +135,7 @@ class WideSystem:
         y = np.zeros(found.size)
         y[self.first :] = self.schur @ found[self.first :]
         both = self.rows.pair(self.system, right)
-        self.margins, (image, self.curvature, self.work) = self.rows.run(_left, both, y)
+        self.margins, (image, self.work) = self.rows.run(_left, both, y)
         x += self.inverse * (self.scale * image - y[self.at] * self.edge)
         x[self.free] = y[2:]
         return np.append(x, y[0])
@@ -206,13 +205,13 @@ def _right(
     return (q, y), (Sum(system.border.T @ y), Sum(float(system.of_lam @ q)))
 
 
-def _left(block: Block, known: Any, y: FloatArray) -> tuple[FloatArray, tuple[Sum, Sum, Sum]]:
-    """The changes of margins; ``Zᵀ√d`` times what is left of q, ``‖B x‖²`` and ``qᵀB x``."""
+def _left(block: Block, known: Any, y: FloatArray) -> tuple[FloatArray, tuple[Sum, Sum]]:
+    """The changes of margins; ``Zᵀ√d`` times what is left of q, and ``qᵀB x``."""
     system, (q, left) = known
     left = left - system.solved @ y
     change = q - left - y[0] * system.of_lam
-    image, squares, work = block.adjoint(system.root * left), change @ change, q @ change
-    return system.over_root(change), (Sum(image), Sum(float(squares)), Sum(float(work)))
+    image, work = block.adjoint(system.root * left), q @ change
+    return system.over_root(change), (Sum(image), Sum(float(work)))
 
 
 def _terms(state: LabelState, centre: float, share: float) -> FloatArray:

@@ -56,9 +56,17 @@ def sampled(rows: Rows, share: float) -> LocalRows | None:
     y, weights = some.y, some.weights
     if not (weights[y > 0.0].any() and weights[y < 0.0].any()):
         return None
-    weights = weights / weights.sum()
+    return in_memory(some.changed(weights=weights / weights.sum()))
+
+
+def in_memory(block: Block) -> LocalRows:
+    """Rows of one block."""
     return memory_rows(
-        some.X, y, weights, intercept=some.intercept, flip_multiples=some.flip_multiples
+        block.X,
+        block.y,
+        block.weights,
+        intercept=block.intercept,
+        flip_multiples=block.flip_multiples,
     )
 
 
