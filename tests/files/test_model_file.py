@@ -209,7 +209,7 @@ DAMAGE_TO_TABLES = [
     (["features", "columns", 1, "levels"], ["x"], "must make 4 columns, one for each coefficient"),
     (["features", "columns"], [], "'features' must be 0 numbers"),
     (["features", "seen"], [[1.0]], "'features' must be 3 times"),
-    (["ball", "categories"], [["age", "age"]], "'result' categories"),
+    (["ball", "categories"], [["age", "age"]], "'ball' categories"),
     (["ball", "bounds"], {"mapping": [["age", [1, 0]]]}, "'ball' bounds must be pairs"),
 ]
 

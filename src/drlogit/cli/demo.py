@@ -105,7 +105,7 @@ def errors(models: dict[str, Any], X: Any, y: Any) -> dict[str, float]:
 
 
 def _text(record: dict[str, Any], page: str | None) -> str:
-    moved = record["moved"]
+    moved, verdict = record["moved"], record["verdict"][0].removeprefix("plain: ")
     rows = [
         f"  {place['place']:32}{place['plain']:>8.1%}{place['robust']:>9.1%}"
         for place in record["places"]
@@ -125,15 +125,11 @@ def _text(record: dict[str, Any], page: str | None) -> str:
     return "\n".join(
         [
             "How much must go wrong until a model of heart disease fails?\n",
-            textwrap.indent(_filled(record["verdict"][0].removeprefix("plain: ")), "  ") + "\n",
-            _filled(models) + "\n",
+            textwrap.indent(textwrap.fill(verdict), "  ") + "\n",
+            textwrap.fill(models) + "\n",
             f"  {'wrong predictions':32}{'plain':>8}{'robust':>9}",
             *rows,
-            f"\n{_filled(seen)}",
+            f"\n{textwrap.fill(seen)}",
             "The same in Python: README.md; with files: docs/tables.md.",
         ]
     )
-
-
-def _filled(text: str) -> str:
-    return textwrap.fill(text, 90)

@@ -27,12 +27,13 @@ from ..estimators.classifier import DRLogisticRegression
 from ..estimators.classifier_cv import DRLogisticRegressionCV
 from ..estimators.robust_classifier import result_of, set_result
 from ..estimators.tables.encoding import features_stated, statement_of
-from ..problem.ball import ColumnBall
+from ..problem.ball import BY_ROW, Ball, ColumnBall
 from ..problem.domains import check_domains
 from ..problem.features import Features, numbers
 from ..problem.label_costs import FlipCosts, flip_costs
 from ..problem.parameters import check_cost_matrix
 from ..problem.result import Result, Status, Trace
+from ..rows.arrays import FloatArray
 from ..rows.checks import TOO_LARGE
 from .packing import pack, pack_ball, unpack, unpack_ball
 from .writing import json_text, write_text
@@ -123,6 +124,11 @@ def _numbers(value: Any, *shape: int | None) -> Any:
     return found if shape else float(found)
 
 
+def _is_moderate(values: FloatArray) -> bool:
+    """Whether all are positive, and neither they nor their inverses are too large."""
+    return bool(((values > 1.0 / TOO_LARGE) & (values < TOO_LARGE)).all())
+
+
 def _classes(value: Any, _: Found) -> Any:
     """Two or more distinct labels, all numbers, all text or all truth values."""
     kept = np.array(value)
@@ -164,7 +170,7 @@ def _features(value: Any, found: Found) -> Features:
     if not all(isinstance(name, str | int) for name in names or ()):
         raise ValueError("names must be texts")
     deviations = _numbers(value["deviations"], count)
-    if not (deviations > 1.0 / TOO_LARGE).all():
+    if not _is_moderate(deviations):
         raise ValueError(f"must have deviations above {1.0 / TOO_LARGE:g}")
     seen = None if value["seen"] is None else np.array(value["seen"], dtype=float)  # null is NaN
     if seen is not None:
@@ -182,18 +188,21 @@ def _features(value: Any, found: Found) -> Features:
     return Features(each, width, *rows)
 
 
-def _ball(value: Any, found: Found) -> Any:
-    ball = unpack_ball(value).seen_with(found["features"])
+def _ball(value: Any, found: Found) -> tuple[Ball, ColumnBall]:
+    """The ball as it is stated for the table, and for the columns of the matrix."""
+    ball, classes = unpack_ball(value).seen_with(found["features"]), found["classes"]
     if not ball.is_resolved:
         raise ValueError("must have numbers for epsilon and feature_costs")
     _numbers(ball.epsilon)
-    costs = ball.on(found["features"]).costs
-    finite = costs[np.isfinite(costs)]
-    if np.ndim(costs) == 1 and not ((finite > 1.0 / TOO_LARGE) & (finite < TOO_LARGE)).all():
+    columns, n = ball.on(found["features"]), found["coefficients"].shape[1]
+    finite = columns.costs[np.isfinite(columns.costs)]
+    if columns.costs.ndim == 1 and not _is_moderate(finite):
         raise ValueError(f"feature_costs must be from {1.0 / TOO_LARGE:g} to {TOO_LARGE:g}, or inf")
-    if ball.kappa != "by row":
-        flip_costs(ball.kappa, found["classes"])
-    return ball
+    ends = columns.lower, columns.upper
+    check_domains(columns.groups or None, ends if np.isfinite(ends).any() else None, n)
+    check_cost_matrix(columns.costs, n, columns.norm, domains=False)
+    kappa = ball.kappa if ball.kappa == BY_ROW else flip_costs(ball.kappa, classes)
+    return ball, replace(columns, kappa=FlipCosts.from_stated(kappa, classes))
 
 
 def _kept_parameters(model: Any) -> dict[str, Any]:
@@ -201,7 +210,7 @@ def _kept_parameters(model: Any) -> dict[str, Any]:
     given = model.get_params(deep=False)
     if isinstance(model, DRLogisticRegressionCV):
         ball = model.ball_
-        given |= {"epsilon": ball.epsilon, "kappa": None if ball.kappa == "by row" else ball.kappa}
+        given |= {"epsilon": ball.epsilon, "kappa": None if ball.kappa == BY_ROW else ball.kappa}
     known = DRLogisticRegression().get_params().keys() - {"n_jobs", "verbose"}
     return {name: pack(given[name], name) for name in sorted(known & given.keys())}
 
@@ -329,7 +338,7 @@ def read_model(path: str | os.PathLike[str]) -> tuple[DRLogisticRegression, dict
 def _model(found: Found) -> DRLogisticRegression:
     """The fitted estimator."""
     model: DRLogisticRegression = found["parameters"]
-    features = found["features"]
+    features, (ball, columns) = found["features"], found["ball"]
     model.classes_, model.n_features_in_ = found["classes"], len(features.each)
     if all(isinstance(name, str) for name in features.names):
         model.feature_names_in_ = np.array(features.names, dtype=object)
@@ -341,23 +350,9 @@ def _model(found: Found) -> DRLogisticRegression:
         setup_time=0.0,
         trace=Trace(),
         info={"seen_scores": found["seen_scores"]},
-        column_ball=_ball_of_columns(found, fit_intercept=bool(model.fit_intercept)),
-        ball=found["ball"],
+        column_ball=replace(columns, fit_intercept=bool(model.fit_intercept)),
+        ball=ball,
         **found["result"],
     )
     set_result(model, result)
     return model
-
-
-def _ball_of_columns(found: Found, *, fit_intercept: bool) -> ColumnBall:
-    """The ball for the columns of the matrix."""
-    ball, n = found["ball"], found["coefficients"].shape[1]
-    columns: ColumnBall = ball.on(found["features"])
-    kappa = ball.kappa
-    if not isinstance(kappa, str):
-        kappa = flip_costs(kappa, found["classes"])
-    ends = columns.lower, columns.upper
-    check_domains(columns.groups or None, ends if np.isfinite(ends).any() else None, n)
-    check_cost_matrix(columns.costs, n, columns.norm, domains=False)
-    flips = FlipCosts.from_stated(kappa, found["classes"])
-    return replace(columns, kappa=flips, fit_intercept=fit_intercept)
