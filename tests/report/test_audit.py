@@ -111,10 +111,10 @@ def test_rows_beyond_the_limit_are_called_so(robust):
     X, y = made(1, 200)
     turned = np.where(y == "sick", "well", "sick")
     report = drlogit.audit(robust, X, turned)
-    assert "already beyond what the best constant answer has" in report.verdict()[0]
+    assert "already reached what the best constant answer has" in report.verdict()[0]
     assert report.next_steps()[0].startswith("Look for a better model")
     stated = drlogit.audit(robust, X, y, limit=0.01)
-    assert "already beyond your limit" in stated.verdict()[0]
+    assert "already reached your limit" in stated.verdict()[0]
     # The best constant answer for the recall is to call everybody sick.
     assert drlogit.audit(robust, X, y, metric="recall", pos_label="sick").limit == 1.0
 

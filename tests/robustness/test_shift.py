@@ -192,3 +192,13 @@ def test_warnings_of_predict_are_given_once_for_the_line_that_asks(hearts):
             ask()
         assert [each.filename for each in caught] == [__file__], name
         assert "cholesterol" in str(caught[0].message)
+
+
+def test_a_distance_that_chance_explains_says_so():
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((120, 6))
+    y = (X[:, 0] + rng.logistic(size=120) > 0.0).astype(int)
+    model = drlogit.DRLogisticRegression(0.01).fit(X, y)
+    rows = rng.standard_normal((60, 6))
+    assert "so that chance explains it" in said(drlogit.measure_shift(model, X, y, rows))
+    assert "chance" not in said(drlogit.measure_shift(model, X, y, rows + 1.0))

@@ -259,12 +259,17 @@ def test_nominal_values_are_those_of_scikit_learn():
         ({"by": "sex"}, "by names the column 'sex'"),
         ({"sample_weight": [1.0]}, "sample_weight must have shape"),
         ({"y": [0, 1]}, "y must have one label per row of X: 60, got 2"),
+        ({"X": X[:0], "y": Y[:0]}, r"X must have at least one row, got shape \(0, "),
     ],
 )
 def test_bad_input(change, message):
-    options = {"y": Y, "metric": "log_loss", "ball": BALL} | change
+    options = {"X": X.tolist(), "y": Y, "metric": "log_loss", "ball": BALL} | change
     with pytest.raises(ValueError, match=message):
-        worst_case(MODEL, X.tolist(), **options)
+        worst_case(MODEL, **options)
+
+
+def test_the_least_loss_is_not_said_to_be_minus_zero():
+    assert "at least 0." in str(worst_case(MODEL, X, Y, ball=Ball(9.0, 1.0, feature_costs=None)))
 
 
 def test_several_classes_have_two_metrics():

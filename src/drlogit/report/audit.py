@@ -173,7 +173,7 @@ class Audit:
         limit = said(metric, self.limit)
         if each.epsilon == 0.0 and sign * (each.nominal - self.limit) >= 0.0:
             whose = "your limit" if self.stated_limit else "what the best constant answer has"
-            return [*lines, f"That is already beyond {whose}: {limit}."]
+            return [*lines, f"That has already reached {whose}: {limit}."]
         why = "" if self.stated_limit else ", as for the best constant answer"
         least, first = "" if each.exact else "at least ", each.leading()
         ways = ", or ".join(map(amount, first)) or "more than wrong labels or one wrong column"

@@ -42,9 +42,10 @@ def amount(column: Any) -> str:
     """How much must go wrong in a column, from a row of the frame of breaking points."""
     if column.kind == "labels":
         return f"{percent(column.breaks_at, -1.0)} wrong labels"
+    name = column.column if isinstance(column.column, str) else f"column {column.column}"
     if column.kind == "category":
-        return f"{column.column} wrong in {percent(column.breaks_at, -1.0)} of the rows"
-    return f"{column.column} off by {rounded(column.breaks_at, -1.0, 3)} on average"
+        return f"{name} wrong in {percent(column.breaks_at, -1.0)} of the rows"
+    return f"{name} off by {rounded(column.breaks_at, -1.0, 3)} on average"
 
 
 def _label(metric: Metric) -> str:

@@ -100,6 +100,8 @@ class Adversary:
         """
         found = measured(model)
         X = np.asarray(X) if isinstance(X, list | tuple) else X
+        if not np.shape(X)[0]:
+            raise ValueError(f"X must have at least one row, got shape {np.shape(X)}")
         y = check_label_column(y, np.shape(X)[0])
         given = None if sample_weight is None else as_numbers(sample_weight, "sample_weight")
         weights = check_weights(sample_weight, np.shape(X)[0])
@@ -315,7 +317,7 @@ class Adversary:
         weights = self.weights if weights is None else weights
         if metric.below is not None:
             return self.decisions(metric).weighted(weights).ratio(metric, sign, epsilon)[0]
-        return sign * self.hull(metric, sign).weighted(weights).at(epsilon)
+        return sign * self.hull(metric, sign).weighted(weights).at(epsilon) + 0.0  # no -0
 
     @one_blas_thread
     def radius_of(self, metric: Metric, limit: float, weights: FloatArray | None = None) -> float:

@@ -105,9 +105,10 @@ class Shift:
         said = "The new rows lie outside of the ball"
         if self.distance <= 1.0:
             said = "The columns do not show that the new rows lie outside of the ball"
+        chance = ", so that chance explains it" if self.distance <= self.by_chance else ""
         return (
             f"{said}: they are at least {self.distance:.3g} radii from the reference rows. Samples "
-            f"of one population with as many rows are about {self.by_chance:.3g} apart."
+            f"of one population with as many rows are about {self.by_chance:.3g} apart{chance}."
         )
 
     def _columns(self) -> list[str]:
