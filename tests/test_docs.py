@@ -5,6 +5,7 @@ Blocks fenced as ``python`` run; ``py`` is for sketches that need files or a clu
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from pathlib import Path
@@ -12,6 +13,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from benchmarks import shift, store, tolerances
+from benchmarks.default_ball import ridge
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
 
 import drlogit
 import fenced
@@ -22,6 +26,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:levels are new:UserWarning"),
 ]
 
+DATA = Path(os.environ.get("DRLOGIT_DATA", ""), "tables")
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
 
@@ -94,6 +99,28 @@ def test_the_front_page_states_the_cost_that_was_measured():
         loss, error, gain = (abs(float(row[k])) for k in (2, 5, 6))
         for number in (f"{loss:.3f}", f"{error:.1f}", f"{gain:.2f}"):
             assert number.removeprefix("0") in said
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="DRLOGIT_DATA names no folder with tables")
+@pytest.mark.filterwarnings("ignore:Skipping features without any observed values")
+@pytest.mark.parametrize(
+    ("table", "wrong", "column", "breaks_at", "next_radii"),
+    [("colic", 0.19, "surgery", 0.06, 3.5), ("sick", 0.036, "T3", 0.03, 1.15)],
+)
+def test_what_audits_find(table, wrong, column, breaks_at, next_radii):
+    """The findings of docs/audit.md."""
+    frame = pd.read_csv(DATA / f"{table}.csv.bz2", na_values=["?"])
+    y = frame.pop(frame.columns[-1]).astype(str)
+    X, X_kept, y, y_kept = train_test_split(frame, y, test_size=0.4, random_state=0)
+    pipeline = ridge(X, 5)
+    pipeline.set_params(logisticregressioncv=LogisticRegression(max_iter=2000)).fit(X, y)
+    ball = drlogit.Ball.tolerating(labels=0.02, numbers=0.1, categories=0.05)
+    report = drlogit.audit(pipeline, X_kept, y_kept, metric="log_loss", ball=ball.resolve(X, y))
+    assert (pipeline.predict(X_kept) != y_kept).mean() == pytest.approx(wrong, abs=0.005)
+    columns = report.to_frame("columns").query("kind != 'labels'").reset_index()
+    assert columns.loc[0, "column"] == column
+    assert columns.loc[0, "breaks_at"] == pytest.approx(breaks_at, abs=0.005)
+    assert columns.loc[1, "radii"] == pytest.approx(next_radii, rel=0.05)
 
 
 def test_no_page_has_a_gap():

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -158,6 +159,16 @@ def test_foreign_models_need_a_ball_and_take_that_of_ours():
     assert drlogit.audit(inside, numbers, y).first.epsilon > 0.0
     with pytest.raises(ValueError, match="state one for all models in the units of X"):
         drlogit.audit({"ours": inside, "theirs": pipeline}, numbers, y)
+
+
+@pytest.mark.filterwarnings("ignore:Skipping features without any observed values")
+def test_a_column_that_an_imputer_drops_breaks_nothing():
+    X, y = made(1, 200)
+    numbers = X[["age", "dose"]].assign(empty=np.nan)
+    steps = SimpleImputer(), StandardScaler(), LogisticRegression()
+    pipeline, ball = make_pipeline(*steps).fit(numbers, y), drlogit.Ball(0.1)
+    report = drlogit.audit(pipeline, numbers, y, ball=ball)
+    assert "empty" not in set(report.to_frame("columns")["column"])
 
 
 def test_unseen_rows_bring_promises(robust):

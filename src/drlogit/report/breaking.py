@@ -78,7 +78,7 @@ def leading_columns(adversary: Adversary) -> list[Feature]:
     coef = np.abs(np.atleast_2d(adversary.table.coef)).max(axis=0)
     each = adversary.table.features.each
     steps = [
-        float(coef[f.columns].max()) * (1.0 if f.is_category else f.deviation * abs(f.scale))
+        coef[f.columns].max(initial=0.0) * (1.0 if f.is_category else f.deviation * abs(f.scale))
         for f in each
     ]
     order = np.argsort([-step for step in steps], kind="stable")[:MOST_COLUMNS]
