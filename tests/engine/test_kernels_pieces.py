@@ -73,25 +73,27 @@ class Pieces:
         rng = np.random.default_rng(seed)
         self.P = layout.size
         x = layout.inside(0.8 * rng.standard_normal(self.problem.costs.size), 0.6, 0.3)
-        kappa = block.flip_costs(self.problem.kappa)
+        kappa = np.full(self.w.size, block.flip_costs(self.problem.kappa))
         state = _pieces.open_pieces(self.table, kappa, np.zeros(0), x, MU)
-        state, _ = _pieces.linearise(self.table, state, x, 0.0, 0.0, MU, math.inf)
+        state, _ = _pieces.linearise_pieces(self.table, state, x, 0.0, 0.0, MU)
         dx = 0.05 * rng.standard_normal(self.P)
-        state, _ = _pieces.follow(self.table, state, dx, 0.0, 0.0, True)
-        state, _ = _pieces.follow(self.table, state, dx, MU, 0.5, False)
+        state, _ = _pieces.predict_pieces(self.table, state, dx)
+        state, _ = _pieces.correct_pieces(self.table, state, dx, MU, 0.5)
         self.x = x + 0.2 * dx
-        self.state, self.sums = _pieces.linearise(self.table, state, self.x, 0.2, 0.1, MU, math.inf)
+        self.state, self.sums = _pieces.linearise_pieces(self.table, state, self.x, 0.2, 0.1, MU)
         self.dx = 0.1 * rng.standard_normal(self.P)
         self.read()
 
     def read(self):
-        self.y, self.d, self.v, self.q, self.s, self.r = self.state.pieces.T
+        self.y, self.d, self.v, self.q, self.s, self.r = np.asarray(self.state.pieces).T
         self.own = np.repeat(np.arange(self.w.size), np.diff(self.state.starts))
         # Gradients of v_k, a coordinate at a time, and of h(v_k) - λ d_k.
         self.V = np.zeros((self.y.size, self.P))
         for j in range(self.P - 1):
             unit = np.eye(self.P)[j]
-            self.V[:, j] = _pieces.follow(self.table, self.state, unit, 0, 0, True)[0].step[:, 0]
+            self.V[:, j] = np.asarray(_pieces.predict_pieces(self.table, self.state, unit)[0].step)[
+                :, 0
+            ]
         self.G = -self.s[:, None] * self.V
         self.G[:, -1] = -self.d
 
@@ -109,10 +111,15 @@ def test_pieces_are_what_they_say(pieces):
     np.testing.assert_allclose(k.s, expit(-k.v), rtol=1e-12)
     np.testing.assert_allclose(k.v, k.V @ k.x, rtol=1e-9, atol=1e-12)
     values = np.logaddexp(0.0, -k.v) - k.x[-1] * k.d
-    np.testing.assert_allclose(k.r, k.state.top[k.own] - values, rtol=1e-9, atol=1e-13)
+    np.testing.assert_allclose(
+        k.r, np.asarray(k.state.now)[1][k.own] - values, rtol=1e-9, atol=1e-13
+    )
     assert (k.r > 0.0).all()
     assert (k.q > 0.0).all()
-    keys = {(i, y, *bits) for i, y, bits in zip(k.own, k.y, k.state.sets.tolist(), strict=True)}
+    keys = {
+        (i, y, *bits)
+        for i, y, bits in zip(k.own, k.y, np.asarray(k.state.sets).tolist(), strict=True)
+    }
     assert len(keys) == k.own.size
 
 
@@ -141,7 +148,7 @@ def test_linearisation(pieces):
     assert scalars[DEGREE] == pytest.approx(k.w[k.own].sum())
     assert scalars[ENTROPY] == pytest.approx(weighted @ (entr(k.s) + entr(1.0 - k.s)))
     assert scalars[COUNT] == k.own.size == k.state.starts[-1]
-    assert scalars[NEW_PIECES] == k.state.new.sum()
+    assert scalars[NEW_PIECES] == np.sum(k.state.new)
     assert scalars[VALUE] == scalars[LOSS] == k.state.loss
 
 
@@ -149,15 +156,15 @@ def test_linearisation(pieces):
 def test_directions(pieces, predictor, scale):
     """Over a long step the second-order terms are cut off."""
     k, dx = pieces, scale * pieces.dx
-    first, sums = _pieces.follow(k.table, k.state, dx, 0.0, 0.0, True)
+    first, sums = _pieces.predict_pieces(k.table, k.state, dx)
     centre, share, second = 0.0, 0.0, np.zeros(k.y.size)
     if not predictor:
-        centre, share, second = 0.4 * MU, 0.6, first.step[:, 3]
-        first, sums = _pieces.follow(k.table, first, dx, centre, share, False)
-    dv, dq, dr = first.step.T[:3]
+        centre, share, second = 0.4 * MU, 0.6, np.asarray(first.step)[:, 3]
+        first, sums = _pieces.correct_pieces(k.table, first, dx, centre, share)
+    (dv, dq, dr), dtop = np.asarray(first.step).T[:3], np.asarray(first.change)[1]
     np.testing.assert_allclose(dv, k.V @ dx, atol=1e-12 * scale)
     # Slacks are linear in τ and the values; products reach their targets; Σ q reaches w.
-    np.testing.assert_allclose(dr, first.dtop[k.own] - k.G @ dx, atol=1e-11 * scale)
+    np.testing.assert_allclose(dr, dtop[k.own] - k.G @ dx, atol=1e-11 * scale)
     target = centre * k.w[k.own] - share * second
     np.testing.assert_allclose(k.r * dq + k.q * dr, target - k.q * k.r, atol=1e-12 * scale)
     np.testing.assert_allclose(k.by_sample(k.q + dq), k.w, atol=1e-13 * scale)
@@ -171,7 +178,7 @@ def test_directions(pieces, predictor, scale):
     most = SETTINGS.second_order * k.q * k.r
     e = np.clip(dq * dr, -most, most)
     assert scale == 1.0 or k.problem.kappa == math.inf or (e != dq * dr).any()
-    np.testing.assert_allclose(first.step[:, 3], e, atol=1e-14)
+    np.testing.assert_allclose(np.asarray(first.step)[:, 3], e, atol=1e-14)
     D = k.q / k.r
     dq = -e / k.r + D * k.by_sample(e / k.r)[k.own] / k.by_sample(D)[k.own]
     np.testing.assert_allclose(sums[: k.P], dq @ k.G, atol=1e-12)
@@ -179,9 +186,9 @@ def test_directions(pieces, predictor, scale):
 
 def test_step_lengths_pass_samples_up_to_a_price(pieces):
     k = pieces
-    state, _ = _pieces.follow(k.table, k.state, 8.0 * k.dx, 0.0, 0.0, True)
-    state, sums = _pieces.follow(k.table, state, 8.0 * k.dx, 0.0, 0.0, False)
-    _, dq, dr, _ = state.step.T
+    state, _ = _pieces.predict_pieces(k.table, k.state, 8.0 * k.dx)
+    state, sums = _pieces.correct_pieces(k.table, state, 8.0 * k.dx, 0.0, 0.0)
+    _, dq, dr, _ = np.asarray(state.step).T
     primal, dual = [], []
     for i in np.flatnonzero(k.w > 0.0):
         mine = k.own == i
@@ -206,7 +213,7 @@ def test_step_lengths_pass_samples_up_to_a_price(pieces):
 def test_the_dual_point_is_corrected(pieces):
     k = pieces
     dx = 0.02 * k.dx
-    (_, masses), sums = _pieces.certify(k.table, k.state, dx)
+    (_, masses), sums = _pieces.certify_pieces(k.table, k.state, dx)
     q, m = masses.T
     dv, change = k.V @ dx, k.G @ dx
     np.testing.assert_allclose(k.by_sample(q), k.w, rtol=1e-12)
@@ -243,12 +250,13 @@ def test_the_oracle_finds_the_worst_case(seed):
     (block,) = problem.rows.blocks
     x = layout.inside(np.random.default_rng(seed).standard_normal(problem.costs.size), 0.7, 0.3)
     for g in range(problem.domains.n_groups):
-        part = slice(layout.first[g], layout.first[g + 1])
+        part = layout.position[layout.there.levels[g]]
         x[part] -= x[part].min()
         x[layout.high + g] = x[part].max()
-    table, kappa = layout.table(block), block.flip_costs(problem.kappa)
+    table = layout.table(block)
+    kappa = np.full(table.N, block.flip_costs(problem.kappa))
     opened = _pieces.open_pieces(table, kappa, np.zeros(0), x, MU)
-    state, sums = _pieces.linearise(table, opened, x, 0.0, 0.0, MU, math.inf)
+    state, sums = _pieces.linearise_pieces(table, opened, x, 0.0, 0.0, MU)
     coefficients = layout.coefficients(x)
     offers = domain_zoo.offers(
         case, coefficients[: case["X"].shape[1]], float(coefficients[-1]) * case["fit_intercept"]
@@ -256,21 +264,21 @@ def test_the_oracle_finds_the_worst_case(seed):
     worst = np.array([np.max(each[:, 1] - x[-1] * each[:, 0]) for each in offers])
     weights = domain_zoo.weights_of(case)
     assert sums[-SCALARS:][LOSS] == pytest.approx(weights @ worst, abs=1e-10)
-    missing = np.maximum(worst - opened.top, 0.0)
+    missing = np.maximum(worst - np.asarray(opened.now)[1], 0.0)
     assert sums[-SCALARS:][MISSING] == pytest.approx(weights @ missing, abs=1e-10)
-    assert (state.top >= worst)[weights > 0.0].all()
+    assert (np.asarray(state.now)[1] >= worst)[weights > 0.0].all()
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_refused_step_leaves_its_pieces(seed):
     k = Pieces(seed)
-    state, _ = _pieces.follow(k.table, k.state, 20.0 * k.dx, 0.0, 0.0, True)
-    trial, far = _pieces.linearise(k.table, state, k.x + 20.0 * k.dx, 1.0, 1.0, MU, 0.0)
-    again, sums = _pieces.with_missing(k.table, (k.state, trial), k.x, MU)
-    assert far[-SCALARS:][NEW_PIECES] == trial.new.sum()
-    assert again.starts[-1] == k.state.starts[-1] + trial.new.sum()
-    np.testing.assert_allclose(again.score, k.state.score)
+    state, _ = _pieces.predict_pieces(k.table, k.state, 20.0 * k.dx)
+    trial, far = _pieces.linearise_pieces(k.table, state, k.x + 20.0 * k.dx, 1.0, 1.0, MU, 0.0)
+    again, sums = _pieces.linearise_pieces(k.table, (k.state, trial), k.x, 0.0, 0.0, MU)
+    assert far[-SCALARS:][NEW_PIECES] == np.sum(trial.new)
+    assert again.starts[-1] == k.state.starts[-1] + np.sum(trial.new)
+    np.testing.assert_allclose(np.asarray(again.now)[0], np.asarray(k.state.now)[0])
     assert sums[-SCALARS:][LOSS] == k.state.loss
-    np.testing.assert_allclose(np.bincount(
-        np.repeat(np.arange(k.w.size), np.diff(again.starts)), again.pieces[:, 3], k.w.size
-    )[trial.new > 0], k.w[trial.new > 0])  # fmt: skip
+    own, some = np.repeat(np.arange(k.w.size), np.diff(again.starts)), np.asarray(trial.new) > 0
+    masses = np.bincount(own, np.asarray(again.pieces)[:, 3], k.w.size)
+    np.testing.assert_allclose(masses[some], k.w[some])

@@ -66,6 +66,10 @@ class PieceCoordinates:
         self.none = np.full(n_groups, -1, dtype=np.intp)
         self.none[with_none] = n + np.arange(with_none.size)
         self.high = n + with_none.size + np.arange(n_groups)
+        self.levels = [
+            np.append(group, none) if none >= 0 else group
+            for group, none in zip(domains.groups, self.none, strict=True)
+        ]
         end = n + with_none.size + n_groups
         # Without an intercept the offset is its own coordinate, or minus the sum of the "none".
         self.offset = n - 1 if problem.fit_intercept else end

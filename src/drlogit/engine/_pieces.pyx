@@ -1,6 +1,6 @@
 """The samples of features with domains: pieces, which an exact oracle finds as iterates need them.
 
-    top_i ≥ h(v_k) - λ d_k   for the pieces k of sample i,   v_k = y_k (x_i moved)·(β, high, b)
+    τ_i ≥ h(v_k) - λ d_k   for the pieces k of sample i,   v_k = y_k (x_i moved)·(β, high, b)
 
 Groups are complete ("none" is a category); their least coefficient is zero (docs/algorithm.md).  A
 piece is (sample, label, set of moved items); its row is the sample's with a few entries changed: a
@@ -8,18 +8,13 @@ changed group loses the entry of its category and, under the label -1, gains one
 bounded feature goes to one of its ends.  So margins, adjoints and Gram matrix need the sample's own
 row once and the changes beside it.
 
-Coordinates: categories, levels of immovable groups, sparse columns, high of each group that may
-change, bounded features, dense columns, b if there is one, λ; after these P, the
-*combinations* of levels of a few groups each, so that a row has one entry where it would have
-several: a Gram matrix takes the square of their number, and the sums over combinations are spread
-out to levels once, at the end.  A row is a few sparse entries and a dense *tail* from the bounded
-features on.
+Coordinates: those with few entries (levels of large groups, sparse columns, high of each group);
+from ``dense`` on, those whose Gram matrix is a product of dense matrices: levels of small groups,
+then, from ``start`` on, the *tail* of bounded features, dense columns, b if there is one; λ.
 
-    N, P, Q    samples, coordinates, coordinates with combinations
-    G          groups that may change
-    nb, C      bounded features, combinations of a sample
-    T, m       entries of a row's tail, sparse entries of the row at hand
-    W          64-bit words of a set of items
+    N, P       samples, coordinates         G, nb      groups that may change, bounded features
+    C          categories of a sample       T, m       entries of a row's tail, its other entries
+    D          coordinates from ``dense``   W          64-bit words of a set of items
     y, cost    label and cost d of a piece          v, s   its margin and dual probability
     q, r       its multiplier and slack, (16)       top    epigraph variable τ of a sample
     sd         Σ q/r over the pieces of a sample    d...   changes along a direction
@@ -28,39 +23,29 @@ Visits take a table and a state and return a new state and an array of sums (``_
 
 Derivation: docs/algorithm.md, (15) and (16).
 """
-from collections import namedtuple
-
 import numpy as np
 
-from libc.math cimport INFINITY, fabs, sqrt
+from libc.math cimport INFINITY, sqrt
 from libc.stdint cimport uint64_t
-from libc.string cimport memcmp, memcpy
+from libc.string cimport memcmp, memcpy, memset
 from scipy.linalg.cython_blas cimport dsyrk
 
-from drlogit.engine cimport _sums
-from drlogit.engine._sums cimport Linearised, book, linearised
 from drlogit.problem._losses cimport entropy, loss_terms
 from drlogit.problem._moves cimport Item, Priced, sorted_items
 from drlogit.rows._products cimport CompiledRows, CsrRows, DenseRows, Entries
 from drlogit.rows._shapes cimport fit
-
-from drlogit.engine.settings import SETTINGS
+from . cimport _sums
+from ._sums cimport Linearised, book, linearised
+from .settings import SETTINGS
 
 cdef extern from *:
     int first_bit "__builtin_ctzll"(uint64_t) noexcept nogil
 
 cdef enum:
-    PANEL = 64          # samples whose sums are added up first
-    TOGETHER = 500      # samples whose combinations are counted pair by pair
-    MOST = 2            # pieces that one search may add for each sample and label
+    PANEL = 64          # samples whose dense rows are multiplied together
     ADJOINTS = 3        # gradient, affine and centring part of a linearisation
 cdef double EMPTIED = SETTINGS.emptied, KEPT = SETTINGS.kept, SECOND = SETTINGS.second_order
 cdef double PASSING = SETTINGS.blocking, BINDS = SETTINGS.binding
-
-# Slacks below THIN of μ (or of what the step promised) are widened to WIDE μ.  The search for new
-# pieces uses a λ that is lower by AHEAD while μ is above AHEAD_MU, to find pieces before they bind.
-# A new piece has at most MOST_SHARE of a sample's weight.
-cdef double THIN = 0.05, WIDE = 0.3, AHEAD = 0.02, AHEAD_MU = 0.005, MOST_SHARE = 0.5
 
 # Slack of new pieces, in units of μ (2 to 20 are within 7 % of iterations on made tables).
 cdef double NEW_SLACK = 5.0
@@ -71,911 +56,717 @@ cdef struct Piece:
 cdef struct Step:
     double v, q, r, second         # changes of margin, multiplier and slack; second-order term
 
-#: A block at an iterate.  ``kappa``: flip costs; ``slope``: slopes of a linear loss -s u instead of
-#: the log-loss, or none (each has one entry or one for each sample).  ``pieces``: those of sample i
-#: from ``starts[i]`` on; ``sets``: their moved items as bits; the last ``new[i]`` were found here.
-#: ``score``, ``top``: of the samples; ``loss``: their sum.  ``step``, ``dscore``, ``dtop``,
-#: ``dlam``: the direction of ``follow``.
-PieceState = namedtuple(
-    "PieceState", "kappa slope starts pieces sets new score top loss step dscore dtop dlam",
-    module=__name__)
+cdef struct View:
+    # the pieces of a state
+    const Py_ssize_t* starts
+    const Py_ssize_t* new
+    const Piece* pieces
+    const Step* steps
+    const uint64_t* sets
+
+
+cdef class PieceState:
+    """A block at an iterate; visits make new states and leave the old ones alone.
+
+    kappa     flip costs of the samples, infinite for labels out of reach
+    slope     slopes of a linear loss -s u instead of the log-loss, or none
+    starts    where the pieces of each sample begin, and the end
+    pieces    ``Piece`` by ``Piece``; ``sets``: their moved items as bits
+    new       how many pieces of each sample were found in the last visit; they are its last ones
+    now       scores and τ of the samples; ``loss``: the sum of their losses
+    step      ``Step`` by ``Step``; ``change``: of scores and τ; ``dlam``: the direction
+    """
+    cdef readonly const double[::1] kappa, slope
+    cdef readonly const Py_ssize_t[::1] starts, new
+    cdef readonly const double[:, ::1] pieces, step, now, change
+    cdef readonly const uint64_t[:, ::1] sets
+    cdef readonly double loss, dlam
+
+    def __init__(self, kappa, slope, starts, new, pieces, sets, now, loss, step=None, change=None,
+                 dlam=0.0):
+        self.kappa, self.slope, self.starts, self.new = kappa, slope, starts, new
+        self.pieces, self.sets, self.now, self.loss = pieces, sets, now, loss
+        self.step = np.zeros((len(pieces), 4)) if step is None else step
+        self.change = np.zeros((2, len(kappa))) if change is None else change
+        self.dlam = dlam
+
+    def along(self, step, change, dlam):
+        """The same with a direction."""
+        return PieceState(self.kappa, self.slope, self.starts, self.new, self.pieces, self.sets,
+                          self.now, self.loss, step, change, dlam)
+
+    def __reduce__(self):
+        return PieceState, (np.asarray(self.kappa), np.asarray(self.slope), np.asarray(self.starts),
+                            np.asarray(self.new), np.asarray(self.pieces), np.asarray(self.sets),
+                            np.asarray(self.now), self.loss, np.asarray(self.step),
+                            np.asarray(self.change), self.dlam)
+
+    def __sizeof__(self):
+        return 300 + (80 + 8 * self.sets.shape[1]) * self.pieces.shape[0] + 64 * len(self.kappa)
 
 
 cdef class Table:
     """The samples of a block in the coordinates of a layout; nothing of X is copied.
 
     ``codes`` are the coordinates of each sample's categories in groups that may change, then those
-    in other groups, -1 for none.  ``joint`` are the coordinates of the combinations of a sample, -1
-    for none; ``levels`` and ``signs`` the entries that a combination stands for.
+    in other groups, -1 for none.
     """
     cdef CompiledRows rows
-    cdef const double[::1] y, w
-    cdef const int[:, ::1] codes, joint, levels
-    cdef const double[:, ::1] signs
-    cdef const int[::1] tail_columns, places
-    cdef bint offset, bare              # bare: nothing but groups
+    cdef const double[::1] w
+    cdef const int[:, ::1] codes
+    cdef const int[::1] none, tail_columns, places, bounded
     cdef const double[::1] low, group_costs, lower, upper, bounded_costs
-    cdef const int[::1] bounded
-    cdef readonly Py_ssize_t N, G, C, nb, high, start, T, P, Q, W, least      # least: of joint
+    cdef bint offset
+    cdef readonly Py_ssize_t N, G, C, nb, high, dense, start, T, D, P, W
 
-    def __init__(self, CompiledRows rows, codes, combined, layout):
+    def __init__(self, CompiledRows rows, codes, layout):
         domains = layout.domains
-        self.rows, self.y, self.w, self.codes = rows, rows.y, rows.w, codes
-        self.joint, self.levels, self.signs = combined
-        self.N, self.C, self.G = rows.n_samples, self.joint.shape[1], domains.n_groups
-        self.least = np.min(combined[0], where=combined[0] >= 0, initial=layout.size)
-        self.tail_columns, self.places = layout.tail_columns, layout.places
-        self.Q = layout.size + self.levels.shape[0]
-        self.nb, self.high = domains.bounded.size, layout.high
-        self.start, self.offset = layout.start, layout.offset
-        self.P, self.T = layout.size, layout.size - 1 - layout.start
-        fit(self.codes.shape[0] == self.N and self.codes.shape[1] >= self.G
-            and self.joint.shape[0] == self.N, "codes")
+        self.rows, self.w, self.codes, self.offset = rows, rows.w, codes, layout.offset
+        self.none, self.tail_columns, self.places = layout.none, layout.tail_columns, layout.places
+        self.N, self.C, self.G = rows.n_samples, self.codes.shape[1], domains.n_groups
+        self.P, self.high, self.dense = layout.size, layout.high, layout.dense
+        self.start, self.nb = layout.start, domains.bounded.size
+        self.T, self.D = self.P - 1 - self.start, self.P - 1 - self.dense
+        fit(self.codes.shape[0] == self.N and self.C >= self.G, "codes")
         self.low, self.group_costs = np.zeros(self.G), domains.group_costs
         self.bounded_costs = domains.bounded_costs
         self.lower, self.upper, self.bounded = domains.lower, domains.upper, layout.bounded
         self.W = (self.G + 2 * self.nb + 63) // 64
-        own = layout.places[:rows.n_columns - layout.intercept]
-        self.bare = not np.any(own >= 0)
 
-    def extended(self, const double[::1] x):
-        """Coordinates with those of combinations: the sums of their levels'."""
-        cdef Py_ssize_t q, k
-        out = np.zeros(self.Q)
-        cdef double[::1] view = out
-        view[:self.P] = x
-        for q in range(self.Q - self.P):
-            for k in range(self.levels.shape[1]):
-                if self.levels[q, k] >= 0:
-                    view[self.P + q] += self.signs[q, k] * x[self.levels[q, k]]
-        return out
-
-    cdef void fold(self, double* sums) noexcept nogil:
-        """Sums over combinations added to those of their levels."""
-        cdef Py_ssize_t q, k
-        for q in range(self.Q - self.P):
-            for k in range(self.levels.shape[1]):
-                if self.levels[q, k] >= 0:
-                    sums[self.levels[q, k]] += self.signs[q, k] * sums[self.P + q]
-
-    cdef void fold_gram(self, double* square, double* out) noexcept nogil:
-        """The lower triangle of V + Vᵀ, where V is the square with combinations folded on both
-        sides.
-        """
-        cdef Py_ssize_t i, j, k, P = self.P, Q = self.Q
-        cdef double sign
-        cdef double* row
-        for j in range(P, Q):
-            for k in range(self.levels.shape[1]):
-                if self.levels[j - P, k] < 0:
-                    continue
-                row, sign = square + self.levels[j - P, k] * Q, self.signs[j - P, k]
-                for i in range(self.least, j + 1):
-                    row[i] += sign * square[j * Q + i]
-        for i in range(P):
-            self.fold(square + i * Q)
-        for i in range(P):
-            for j in range(i + 1):
-                out[i * P + j] = square[i * Q + j] + square[j * Q + i]
+    cdef Priced prices(self, const double* x) noexcept nogil:
+        """What the oracle has to know of a model."""
+        cdef Priced priced
+        priced.n_groups, priced.n_bounded = self.G, self.nb
+        priced.beta, priced.high = x, x + self.high
+        if self.G:
+            priced.low, priced.group_costs = &self.low[0], &self.group_costs[0]
+        if self.nb:
+            priced.lower, priced.upper = &self.lower[0], &self.upper[0]
+            priced.bounded_costs, priced.bounded = &self.bounded_costs[0], &self.bounded[0]
+        return priced
 
 
-cdef class Work:
-    """Room for one visit, the sample it is at, and what is asked of it."""
+cdef View view(Table t, PieceState state, const double[::1] x) except *:
+    """The pieces of a state, after a check of all lengths that a visit relies on."""
+    cdef View found
+    cdef Py_ssize_t n
+    fit(x.shape[0] == t.P and state.starts.shape[0] == t.N + 1, "coordinates and samples")
+    n = state.starts[t.N]
+    fit(state.pieces.shape[0] == n and state.pieces.shape[1] == 6 and state.step.shape[0] == n
+        and state.step.shape[1] == 4, "pieces")
+    fit(state.sets.shape[0] == n and state.sets.shape[1] == t.W, "sets")
+    fit(state.kappa.shape[0] == t.N and state.slope.shape[0] in (0, t.N)
+        and state.new.shape[0] == t.N, "samples")
+    fit(state.now.shape[0] == 2 and state.now.shape[1] == t.N and state.change.shape[0] == 2
+        and state.change.shape[1] == t.N, "scores")
+    found.starts, found.sets, found.pieces, found.steps = &state.starts[0], NULL, NULL, NULL
+    if t.N:
+        found.new = &state.new[0]
+    if n:
+        found.sets, found.pieces = &state.sets[0, 0], <const Piece*>&state.pieces[0, 0]
+        found.steps = <const Step*>&state.step[0, 0]
+    return found
+
+
+cdef class Visit:
+    """The row of the sample that a visit is at, and what a piece changes in it."""
     cdef Table t
-    cdef CompiledRows borrowed          # the one of these two that there is, for this visit
-    cdef bint is_dense
-    cdef DenseRows dense
+    cdef PieceState state
+    cdef View old
+    cdef CompiledRows borrowed
+    cdef DenseRows dense                # the one of these two that there is, for this visit
     cdef CsrRows sparse
-    cdef const double[::1] kappa, slope         # of length 1 or N; slope of a linear loss, or empty
-    cdef Py_ssize_t m                           # sparse entries of the sample's row
-    cdef int[::1] index, columns, place
-    cdef double[::1] value, tail, one, reference, acc, local, rows, square
-    cdef uint64_t[::1] moved, upwards
-    cdef Priced priced
-    cdef Item* items
-    cdef double[::1] values
-    cdef object kept
-    cdef Py_ssize_t filled                      # rows of the panel whose tails wait for BLAS
-    # samples whose combinations wait to be counted, their weights
-    cdef int[:, ::1] waiting
-    cdef double[::1] waiting_weight
-    cdef Py_ssize_t n_waiting
+    cdef Py_ssize_t m                   # entries of the row before its tail
+    cdef int[::1] index, column         # of these entries; of the changes
+    cdef double[::1] value, tail, by
+    cdef const double[::1] coordinates
+    cdef const double* x
 
-    def __init__(self, Table t, kappa, slope):
-        cdef Py_ssize_t most = 2 + 2 * t.G + t.nb, items = t.G + t.nb + 1
-        cdef unsigned char[::1] room = np.empty(items * sizeof(Item), np.uint8)
-        self.t, self.kappa, self.slope = t, kappa, slope
-        fit(len(kappa) in (1, t.N) and len(slope) in (0, 1, t.N), "kappa and slopes")
+    def __init__(self, Table t, PieceState state, const double[::1] x):
+        cdef Py_ssize_t most = 2 * t.G + 2 * t.nb + 1
+        self.t, self.state, self.coordinates, self.x = t, state, x, &x[0]
+        self.old = view(t, state, x)
         self.borrowed = t.rows.borrow()
-        self.is_dense = isinstance(self.borrowed, DenseRows)
-        if self.is_dense:
+        if isinstance(self.borrowed, DenseRows):
             self.dense = self.borrowed
         else:
             self.sparse = self.borrowed
-        self.kept, self.items = room, <Item*>&room[0]
-        self.index = np.empty(t.C + t.rows.n_columns, np.int32)
-        self.value = np.empty(t.C + t.rows.n_columns)
-        self.tail, self.values = np.zeros(t.T + 1), np.empty(items)
-        self.one, self.reference, self.acc = np.empty(most), np.empty(most), np.empty(most)
-        self.local = np.empty(most * most)
-        self.columns, self.place = np.empty(most, np.int32), np.full(t.P, -1, np.int32)
-        self.moved, self.upwards = np.empty(t.W + 1, np.uint64), np.empty(t.W + 1, np.uint64)
-        self.rows, self.square = np.empty(PANEL * t.T + 1), np.zeros(t.T * t.T + 1)
-        self.waiting, self.waiting_weight = np.empty((t.C, TOGETHER), np.int32), np.empty(TOGETHER)
-        self.priced.n_groups, self.priced.n_bounded = t.G, t.nb
-        if t.G:
-            self.priced.low, self.priced.group_costs = &t.low[0], &t.group_costs[0]
-        if t.nb:
-            self.priced.lower, self.priced.upper = &t.lower[0], &t.upper[0]
-            self.priced.bounded_costs, self.priced.bounded = &t.bounded_costs[0], &t.bounded[0]
+        self.index = np.empty(2 * t.C + t.rows.n_columns, np.int32)
+        self.value, self.tail = np.empty(self.index.shape[0]), np.zeros(t.T + 1)
+        self.column, self.by = np.empty(most, np.int32), np.empty(most)
 
-    cdef inline double terms(self, Py_ssize_t i, double v, double* s,
-                             double* curvature) noexcept nogil:
-        """Loss at a margin, minus its slope, its curvature."""
-        cdef double h
-        if self.slope.shape[0]:
-            s[0], curvature[0] = self.slope[i if self.slope.shape[0] > 1 else 0], 0.0
+    cdef inline double terms(self, Py_ssize_t i, double v, double* s) noexcept nogil:
+        """Loss at a margin, and minus its slope."""
+        if self.state.slope.shape[0]:
+            s[0] = self.state.slope[i]
             return -s[0] * v
-        h = loss_terms(v, s)
-        curvature[0] = s[0] * (1.0 - s[0])
-        return h
+        return loss_terms(v, s)
 
-    cdef inline double flip(self, Py_ssize_t i) noexcept nogil:
-        """What the other label costs."""
-        return self.kappa[i if self.kappa.shape[0] > 1 else 0]
+    cdef inline void enter(self, int column, double value) noexcept nogil:
+        self.index[self.m], self.value[self.m] = column, value
+        self.m += 1
 
     cdef void go_to(self, Py_ssize_t i) noexcept nogil:
-        """The sample's own row: sparse entries and tail."""
-        cdef Py_ssize_t j, start = self.t.start
+        """The sample's own row."""
+        cdef Py_ssize_t j
         cdef int c
         cdef const double* value
         cdef Entries x
         self.m = 0
         for j in range(self.t.C):
-            if self.t.joint[i, j] >= 0:
-                self.index[self.m], self.value[self.m] = self.t.joint[i, j], 1.0
-                self.m += 1
-        if self.t.bare:
-            pass
-        elif self.is_dense:
+            if self.t.codes[i, j] >= 0:
+                self.enter(self.t.codes[i, j], 1.0)
+        for j in range(self.t.none.shape[0]):        # instead of b
+            self.enter(self.t.none[j], -1.0)
+        if self.dense is not None:
             value = self.dense.load(i, i + 1)
             for j in range(self.t.tail_columns.shape[0]):
                 self.tail[j] = value[self.t.tail_columns[j]]
         else:
-            for j in range(self.t.T):
-                self.tail[j] = 0.0
+            memset(&self.tail[0], 0, self.t.T * sizeof(double))
             x = self.sparse.load(i, i + 1)
             for j in range(x.p[0], x.p[1]):
                 c = self.t.places[x.col[j]]
-                if c >= start:
-                    self.tail[c - start] = x.v[j]
+                if c >= self.t.start:
+                    self.tail[c - self.t.start] = x.v[j]
                 elif c >= 0:
-                    self.index[self.m], self.value[self.m] = c, x.v[j]
-                    self.m += 1
+                    self.enter(c, x.v[j])
         if self.t.offset:
             self.tail[self.t.T - 1] = 1.0
 
-    cdef double along(self, const double* x) noexcept nogil:
+    cdef double along(self) noexcept nogil:
         """The row's product with x."""
         cdef Py_ssize_t k
-        cdef const double* dense = x + self.t.start
+        cdef const int* index = &self.index[0]
+        cdef const double* value = &self.value[0]
+        cdef const double* tail = &self.tail[0]
+        cdef const double* of_tail = self.x + self.t.start
         cdef double total = 0.0
         for k in range(self.m):
-            total += self.value[k] * x[self.index[k]]
+            total += value[k] * self.x[index[k]]
         for k in range(self.t.T):
-            total += self.tail[k] * dense[k]
+            total += tail[k] * of_tail[k]
         return total
 
-    cdef void add(self, double value, double* out) noexcept nogil:
-        """out += value · row."""
-        cdef Py_ssize_t k
-        cdef double* dense = out + self.t.start
-        for k in range(self.m):
-            out[self.index[k]] += value * self.value[k]
-        for k in range(self.t.T):
-            dense[k] += value * self.tail[k]
+    cdef void add(self, double by, double* out) noexcept nogil:
+        """out += by · row."""
+        cdef Py_ssize_t k, m = self.m, T = self.t.T
+        cdef const int* index = &self.index[0]
+        cdef const double* value = &self.value[0]
+        cdef const double* tail = &self.tail[0]
+        cdef double* of_tail = out + self.t.start
+        for k in range(m):
+            out[index[k]] += by * value[k]
+        for k in range(T):
+            of_tail[k] += by * tail[k]
 
-    cdef inline double distance(self, Py_ssize_t item) noexcept nogil:
-        """How far a bounded feature goes with its item."""
-        cdef Py_ssize_t j = item // 2
-        return (self.t.upper[j] if item & 1 else self.t.lower[j]) - self.tail[j]
-
-    cdef inline Py_ssize_t changes(self, Py_ssize_t i, Py_ssize_t item, double label, int* column,
-                                   double* value) noexcept nogil:
-        """The columns that an item changes in the sample's row, two at most, and by how much."""
-        cdef Py_ssize_t G = self.t.G
-        if item < G:
-            column[0], value[0] = self.t.codes[i, item], -1.0
-            if label >= 0.0:
-                return 1
-            column[1], value[1] = self.t.high + item, 1.0
-            return 2
-        column[0], value[0] = self.t.start + (item - G) // 2, self.distance(item - G)
-        return 1
-
-    cdef double shift(self, Py_ssize_t i, const uint64_t* moved, double label,
-                      const double* x) noexcept nogil:
-        """What the moves change of the product with x."""
-        cdef double total = 0.0
-        cdef Py_ssize_t w, e
+    cdef Py_ssize_t changes(self, Py_ssize_t i, double label, const uint64_t* moved) noexcept nogil:
+        """List the columns that a piece changes in the sample's row and by how much; how many."""
+        cdef Py_ssize_t n = 0, w, item
+        cdef int c
         cdef uint64_t bits
-        cdef int column[2]
-        cdef double value[2]
         for w in range(self.t.W):
             bits = moved[w]
             while bits:
-                for e in range(self.changes(i, 64 * w + first_bit(bits), label, column, value)):
-                    total += value[e] * x[column[e]]
+                item = 64 * w + first_bit(bits)
                 bits &= bits - 1
-        return total
+                if item >= self.t.G:
+                    item -= self.t.G
+                    c = self.t.bounded[item // 2]
+                    self.column[n] = c
+                    self.by[n] = self.t.upper[item // 2] if item & 1 else self.t.lower[item // 2]
+                    self.by[n] -= self.tail[c - self.t.start]
+                else:
+                    self.column[n], self.by[n] = self.t.codes[i, item], -1.0
+                    if label < 0.0:
+                        n += 1
+                        self.column[n], self.by[n] = <int>(self.t.high + item), 1.0
+                n += 1
+        return n
 
-    cdef void spread(self, Py_ssize_t i, const uint64_t* moved, double label, double by,
+    cdef double margin(self, Py_ssize_t i, double score, double label,
+                       const uint64_t* moved) noexcept nogil:
+        """The margin of a piece of a sample with this score, or its change, by the product with x.
+        """
+        cdef Py_ssize_t e
+        for e in range(self.changes(i, label, moved)):
+            score += self.by[e] * self.x[self.column[e]]
+        return label * score
+
+    cdef void spread(self, Py_ssize_t i, double label, const uint64_t* moved, double by,
                      double* out) noexcept nogil:
-        """out += by · (changes of the row)."""
-        cdef Py_ssize_t w, e
-        cdef uint64_t bits
-        cdef int column[2]
-        cdef double value[2]
-        for w in range(self.t.W):
-            bits = moved[w]
-            while bits:
-                for e in range(self.changes(i, 64 * w + first_bit(bits), label, column, value)):
-                    out[column[e]] += by * value[e]
-                bits &= bits - 1
-
-    cdef void gram(self, Py_ssize_t i, const Piece* p, const uint64_t* sets, Py_ssize_t n,
-                   double sd, double* out) noexcept nogil:
-        """Add (16) of a sample: a small matrix in its row and a few columns, then spread out."""
-        cdef Py_ssize_t c, reference = 0, k
-        for k in range(n):
-            if p[k].q * p[reference].r > p[reference].q * p[k].r:
-                reference = k
-        c = self.local_columns(i, p, sets, n)
-        self.local_matrix(i, p, sets, n, c, reference, sd)
-        self.add_own_row(i, out)
-        self.add_local(c, out)
-
-    cdef Py_ssize_t local_columns(self, Py_ssize_t i, const Piece* p, const uint64_t* sets,
-                                  Py_ssize_t n) noexcept nogil:
-        """List the columns that the pieces change, λ first, from 1 on; returns their number plus 1.
-
-        Local column 0 stands for the sample's own row.
-        """
-        cdef Py_ssize_t W = self.t.W, k, w, e, c = 1
-        cdef uint64_t bits
-        cdef int column[2]
-        cdef double value[2]
-        cdef double label
-        for w in range(W):
-            self.moved[w] = self.upwards[w] = 0
-        for k in range(n):
-            for w in range(W):
-                self.moved[w] |= sets[k * W + w]
-                if p[k].y < 0.0:
-                    self.upwards[w] |= sets[k * W + w]
-        if n > 1:
-            c = self.local_column(self.t.P - 1, c)
-        for w in range(W):
-            bits = self.moved[w]
-            while bits:
-                label = -1.0 if self.upwards[w] & (bits & (0 - bits)) else 1.0
-                for e in range(self.changes(i, 64 * w + first_bit(bits), label, column, value)):
-                    c = self.local_column(column[e], c)
-                bits &= bits - 1
-        return c
-
-    cdef inline Py_ssize_t local_column(self, Py_ssize_t column, Py_ssize_t c) noexcept nogil:
-        """Add a column to the list if it is not there; returns the length of the list."""
-        if self.place[column] >= 0:
-            return c
-        self.columns[c], self.place[column] = column, c
-        return c + 1
-
-    cdef void local_matrix(self, Py_ssize_t i, const Piece* p, const uint64_t* sets, Py_ssize_t n,
-                           Py_ssize_t c, Py_ssize_t ref, double sd) noexcept nogil:
-        """(16) of a sample in its local columns, the lower triangle, in ``local``."""
-        cdef Py_ssize_t W = self.t.W, k, e, f
-        cdef double weight, alpha
-        cdef double* one = &self.one[0]
-        cdef double* reference = &self.reference[0]
-        cdef double* acc = &self.acc[0]
-        cdef double* local = &self.local[0]
-        for e in range(c * c):
-            local[e] = 0.0
-        for e in range(c):
-            acc[e] = 0.0
-        if not self.slope.shape[0]:                 # Σ q h'' z zᵀ
-            for k in range(n):
-                self.local_row(i, &p[k], sets + k * W, c)
-                self.add_outer(c, p[k].q * p[k].s * (1.0 - p[k].s))
-        if n == 1:
-            return
-        self.local_row(i, &p[ref], sets + ref * W, c)
-        for e in range(c):
-            reference[e] = -p[ref].s * p[ref].y * one[e]
-        reference[1] = -p[ref].cost
-        for k in range(n):                          # Σ D δ δᵀ
-            if k == ref:
-                continue
-            self.local_row(i, &p[k], sets + k * W, c)
-            weight, alpha = p[k].q / p[k].r, -p[k].s * p[k].y
-            for e in range(c):
-                one[e] = alpha * one[e] - reference[e]
-            one[1] = -p[k].cost - reference[1]
-            for e in range(c):
-                acc[e] += weight * one[e]
-            self.add_outer(c, weight)
-        for e in range(c):                          # - (Σ D δ)(Σ D δ)ᵀ / Σ D
-            for f in range(e + 1):
-                local[e * c + f] -= acc[e] * acc[f] / sd
-
-    cdef void add_outer(self, Py_ssize_t c, double weight) noexcept nogil:
-        """local += weight · one oneᵀ, the lower triangle."""
-        cdef Py_ssize_t e, f
-        cdef double* one = &self.one[0]
-        cdef double* local = &self.local[0]
-        for e in range(c):
-            for f in range(e + 1):
-                local[e * c + f] += weight * one[e] * one[f]
-
-    cdef void add_own_row(self, Py_ssize_t i, double* out) noexcept nogil:
-        """Half of the row with itself: combinations wait to be counted, tails wait for BLAS."""
-        cdef Py_ssize_t Q = self.t.Q, T = self.t.T, start = self.t.start, e, f, joint = 0
-        cdef double weight = self.local[0], value
-        cdef const int* index = &self.index[0]
-        cdef const double* entry = &self.value[0]
-        cdef const double* tail = &self.tail[0]
-        cdef double* target
-        self.waiting_weight[self.n_waiting] = weight
-        for e in range(self.t.C):
-            self.waiting[e, self.n_waiting] = self.t.joint[i, e]
-            joint += self.t.joint[i, e] >= 0
-        self.n_waiting += 1
-        if self.n_waiting == TOGETHER:
-            self.count(out)
-        for e in range(joint, self.m):
-            value, target = weight * entry[e], out + <Py_ssize_t>index[e] * Q
-            for f in range(e):
-                target[index[f]] += value * entry[f]
-            target[index[e]] += 0.5 * value * entry[e]
-        for e in range(T):
-            value, target = weight * tail[e], out + (start + e) * Q
-            for f in range(self.m):
-                target[index[f]] += value * entry[f]
-        value, target = sqrt(max(weight, 0.0)), &self.rows[0] + self.filled * T
-        for e in range(T):
-            target[e] = value * tail[e]
-        self.filled += 1
-        if self.filled == PANEL:
-            self.flush()
-
-    cdef void add_local(self, Py_ssize_t c, double* out) noexcept nogil:
-        """Local columns with the row and with each other; the list of columns is empty then."""
-        cdef Py_ssize_t Q = self.t.Q, T = self.t.T, start = self.t.start, e, f
-        cdef double value
-        cdef const int* columns = &self.columns[0]
-        cdef const int* index = &self.index[0]
-        cdef const double* entry = &self.value[0]
-        cdef const double* tail = &self.tail[0]
-        cdef const double* local = &self.local[0]
-        cdef double* target
-        for e in range(1, c):
-            value, target = local[e * c], out + <Py_ssize_t>columns[e] * Q
-            if value != 0.0:
-                for f in range(self.m):
-                    target[index[f]] += value * entry[f]
-                for f in range(T):
-                    target[start + f] += value * tail[f]
-            for f in range(1, e):
-                target[columns[f]] += local[e * c + f]
-            target[columns[e]] += 0.5 * local[e * c + e]
-            self.place[columns[e]] = -1
-
-    cdef void count(self, double* out) noexcept nogil:
-        """Combinations that wait, with each other: a pair of groups stays in the cache."""
-        cdef Py_ssize_t j, k, i, Q = self.t.Q
-        cdef const int* one
-        cdef const int* other
-        cdef const double* weight = &self.waiting_weight[0]
-        for j in range(self.t.C):
-            one = &self.waiting[j, 0]
-            for i in range(self.n_waiting):
-                if one[i] >= 0:
-                    out[one[i] * (Q + 1)] += 0.5 * weight[i]
-            for k in range(j):
-                other = &self.waiting[k, 0]
-                for i in range(self.n_waiting):
-                    if one[i] >= 0 and other[i] >= 0:
-                        out[one[i] * Q + other[i]] += weight[i]
-        self.n_waiting = 0
-
-    cdef void flush(self) noexcept nogil:
-        """The tails that wait, with themselves.  Column-major "U" is the lower triangle in C order.
-        """
-        cdef int T = self.t.T, n = self.filled
-        cdef double unit = 1.0
-        if n and T:
-            dsyrk("U", "N", &T, &n, &unit, &self.rows[0], &T, &unit, &self.square[0], &T)
-        self.filled = 0
-
-    cdef void finish(self, double* square, double* out) noexcept nogil:
-        """The Gram matrix of all samples, its lower triangle."""
-        cdef Py_ssize_t e, f, T = self.t.T, start = self.t.start, P = self.t.P
-        self.count(square)
-        self.t.fold_gram(square, out)
-        self.flush()
-        for e in range(T):
-            for f in range(e + 1):
-                out[(start + e) * P + start + f] += self.square[e * T + f]
-
-    cdef void local_row(self, Py_ssize_t i, const Piece* p, const uint64_t* moved,
-                        Py_ssize_t c) noexcept nogil:
-        """A piece's row: one times the sample's, and its changes at the local columns."""
-        cdef Py_ssize_t e, w
-        cdef uint64_t bits
-        cdef int column[2]
-        cdef double value[2]
-        cdef double* one = &self.one[0]
-        one[0] = 1.0
-        for e in range(1, c):
-            one[e] = 0.0
-        for w in range(self.t.W):
-            bits = moved[w]
-            while bits:
-                for e in range(self.changes(i, 64 * w + first_bit(bits), p.y, column, value)):
-                    one[self.place[column[e]]] += value[e]
-                bits &= bits - 1
-
-
-cdef class PieceView:
-    """The arrays of a state, as compiled loops read them."""
-    cdef const Py_ssize_t[::1] starts, new
-    cdef const double[:, ::1] piece_table, step_table
-    cdef const uint64_t[:, ::1] set_table
-    cdef const double[::1] score, top, dscore, dtop
-    cdef double dlam
-    cdef const Piece* pieces
-    cdef const Step* steps
-    cdef const uint64_t* sets
-
-    def __init__(self, Table t, state, const double[::1] x):
-        fit(x.shape[0] == t.P and len(state.starts) == t.N + 1, "coordinates and samples")
-        n = state.starts[t.N]
-        fit(state.pieces.size == 6 * n and state.sets.size == t.W * n and state.step.size == 4 * n,
-            "pieces")
-        for part in (state.new, state.score, state.top, state.dscore, state.dtop):
-            fit(len(part) == t.N, "parts of samples")
-        self.starts, self.new = state.starts, state.new
-        self.piece_table, self.step_table = state.pieces, state.step
-        self.set_table = state.sets
-        self.score, self.top = state.score, state.top
-        self.dscore, self.dtop = state.dscore, state.dtop
-        self.dlam = state.dlam
-        self.pieces, self.steps, self.sets = NULL, NULL, NULL
-        if n:
-            self.pieces = <const Piece*>&self.piece_table[0, 0]
-            self.steps = <const Step*>&self.step_table[0, 0]
-        if n and t.W:
-            self.sets = &self.set_table[0, 0]
-
-
-def still(n_pieces, n_samples):
-    """No direction."""
-    return np.zeros((n_pieces, 4)), np.zeros(n_samples), np.zeros(n_samples), 0.0
-
-
-def open_pieces(Table t, kappa, slope, const double[::1] x, double mu):
-    """Unmoved pieces on the central path: q r = μ w, Σ q = w."""
-    fit(x.shape[0] == t.P, "coordinates")
-    cdef Work work = Work(t, kappa, slope)
-    cdef double[:, ::1] room = np.empty((2 * t.N + 1, 6))
-    cdef Piece* p = <Piece*>&room[0, 0]
-    starts, score, top_out = np.zeros(t.N + 1, np.intp), np.zeros(t.N), np.zeros(t.N)
-    cdef Py_ssize_t[::1] ptr = starts
-    cdef double[::1] scores = score, tops = top_out
-    cdef Py_ssize_t i, e, k = 0, count
-    cdef const double[::1] all_x = t.extended(x)
-    cdef double lam = x[t.P - 1], top, apart, curved
-    with nogil:
-        for i in range(t.N):
-            ptr[i] = k
-            work.go_to(i)
-            scores[i] = work.along(&all_x[0])
-            if not t.w[i] > 0.0:
-                continue
-            count = 2 if work.flip(i) < INFINITY else 1
-            for e in range(k, k + count):           # slacks hold values, for now
-                p[e].y, p[e].cost = t.y[i] if e == k else -t.y[i], 0.0 if e == k else work.flip(i)
-                p[e].v = p[e].y * scores[i]
-                p[e].r = work.terms(i, p[e].v, &p[e].s, &curved) - lam * p[e].cost
-            top = p[k].r + mu
-            if count == 2:                          # 1/r + 1/(r + apart) = 1/μ
-                apart = fabs(p[k].r - p[k + 1].r)
-                top = max(p[k].r, p[k + 1].r) + mu - 0.5 * apart
-                top += sqrt(mu * mu + 0.25 * apart * apart)
-            tops[i] = top
-            for e in range(k, k + count):
-                p[e].r = top - p[e].r
-                p[e].q = t.w[i] * mu / p[e].r
-            k += count
-        ptr[t.N] = k
-    work.borrowed.free()
-    pieces, sets, new = np.asarray(room)[:k], np.zeros((k, t.W), np.uint64), np.zeros(t.N, np.intp)
-    return PieceState(kappa, slope, starts, pieces, sets, new, score, top_out, 0.0, *still(k, t.N))
+        """out += by · (what a piece changes of the row)."""
+        cdef Py_ssize_t e
+        for e in range(self.changes(i, label, moved)):
+            out[self.column[e]] += by * self.by[e]
 
 
 # --- linearisation --------------------------------------------------------------------------------
 
 
-cdef class Linearisation(Work):
+cdef class GramVisit(Visit):
+    """A visit that forms the matrix (16): V + Vᵀ, and the Gram matrix of dense rows.
+
+    Of each sample it forms a small matrix first, in its own row (0), λ (1) and the columns that its
+    pieces change; ``stride`` is the most that these can be.
+    """
+    cdef double* whole                  # V, and at the end the matrix, its lower triangle
+    cdef Py_ssize_t c, stride, filled   # columns of the small matrix; dense rows that wait for BLAS
+    cdef int[::1] columns, place
+    cdef double[::1] one, mean, local, row
+    cdef double[:, ::1] rows, square
+
+    def __init__(self, Table t, PieceState state, const double[::1] x):
+        Visit.__init__(self, t, state, x)
+        self.stride, self.filled = 2 + 2 * t.G + t.nb, 0
+        self.columns = np.empty(self.stride, np.int32)
+        self.place = np.full(t.P, -1, np.int32)
+        self.one, self.mean = np.empty((2, self.stride))
+        self.local = np.empty(self.stride * self.stride)
+        self.row, self.rows = np.empty(t.D + 1), np.empty((PANEL, t.D + 1))
+        self.square = np.zeros((t.D, t.D))
+
+    cdef void gram(self, Py_ssize_t i, const Piece* p, const uint64_t* sets,
+                   Py_ssize_t n) noexcept nogil:
+        """(16) of a sample.  The second part is the stiffnesses' covariance of the gradients: it is
+        formed piece by piece, with the mean so far, so that nothing cancels.
+        """
+        cdef Py_ssize_t k, e
+        cdef double stiff, total = 0.0
+        cdef bint bent = self.state.slope.shape[0] == 0
+        cdef double* one = &self.one[0]
+        cdef double* mean = &self.mean[0]
+        self.c = 0
+        self.local_column(-1)
+        self.local_column(self.t.P - 1)
+        for k in range(n):
+            self.local_row(i, p[k].y, sets + k * self.t.W)
+            if bent:
+                self.add_outer(p[k].q * p[k].s * (1.0 - p[k].s))
+            stiff = p[k].q / p[k].r
+            total += stiff
+            for e in range(self.c):
+                one[e] = -p[k].s * p[k].y * one[e] - mean[e]
+            one[1] -= p[k].cost
+            if k > 0:
+                self.add_outer(stiff * (1.0 - stiff / total))
+            for e in range(self.c):
+                mean[e] += stiff / total * one[e]
+        self.add_own_row()
+        self.add_local()
+
+    cdef inline Py_ssize_t local_column(self, Py_ssize_t column) noexcept nogil:
+        """The place of a column in the small matrix; a new one begins with zeros."""
+        cdef Py_ssize_t e
+        if column >= 0 and self.place[column] >= 0:
+            return self.place[column]
+        if column >= 0:
+            self.place[column] = <int>self.c
+        self.columns[self.c], self.mean[self.c] = <int>column, 0.0
+        for e in range(self.c + 1):
+            self.local[self.c * self.stride + e] = 0.0
+        self.c += 1
+        return self.c - 1
+
+    cdef void local_row(self, Py_ssize_t i, double label, const uint64_t* moved) noexcept nogil:
+        """A piece's row: one times the sample's, and its changes at the local columns."""
+        cdef Py_ssize_t e, n = self.changes(i, label, moved)
+        for e in range(n):
+            self.local_column(self.column[e])
+        memset(&self.one[0], 0, self.c * sizeof(double))
+        self.one[0] = 1.0
+        for e in range(n):
+            self.one[self.place[self.column[e]]] += self.by[e]
+
+    cdef void add_outer(self, double weight) noexcept nogil:
+        """local += weight · one oneᵀ, the lower triangle."""
+        cdef Py_ssize_t e, f
+        cdef const double* one = &self.one[0]
+        cdef double* local = &self.local[0]
+        for e in range(self.c):
+            for f in range(e + 1):
+                local[e * self.stride + f] += weight * one[e] * one[f]
+
+    cdef void add_own_row(self) noexcept nogil:
+        """The row with itself: its dense part waits for BLAS."""
+        cdef Py_ssize_t D = self.t.D, T = self.t.T, P = self.t.P, first = self.t.dense, e, f, n = 0
+        cdef double by, weight = self.local[0]
+        cdef int* index = &self.index[0]
+        cdef double* value = &self.value[0]
+        cdef double* row = &self.row[0]
+        cdef double* target
+        memset(row, 0, D * sizeof(double))
+        memcpy(row + D - T, &self.tail[0], T * sizeof(double))
+        for e in range(self.m):
+            if index[e] >= first:
+                row[index[e] - first] += value[e]
+            else:
+                index[n], value[n] = index[e], value[e]
+                n += 1
+        self.m = n                           # the others are in the dense row now
+        for e in range(n):
+            by, target = weight * value[e], self.whole + index[e] * P
+            for f in range(e):
+                target[index[f]] += by * value[f]
+            target[index[e]] += 0.5 * by * value[e]
+            for f in range(D):
+                target[first + f] += by * row[f]
+        by, target = sqrt(max(weight, 0.0)), &self.rows[0, 0] + self.filled * D
+        for f in range(D):
+            target[f] = by * row[f]
+        self.filled += 1
+        if self.filled == PANEL:
+            self.flush()
+
+    cdef void add_local(self) noexcept nogil:
+        """Local columns with the row and with each other; the list of columns is empty then."""
+        cdef Py_ssize_t D = self.t.D, P = self.t.P, first = self.t.dense, m = self.m, e, f
+        cdef const int* columns = &self.columns[0]
+        cdef const int* index = &self.index[0]
+        cdef const double* value = &self.value[0]
+        cdef const double* row = &self.row[0]
+        cdef const double* local
+        cdef double* target
+        for e in range(1, self.c):
+            local, target = &self.local[e * self.stride], self.whole + columns[e] * P
+            if local[0] != 0.0:
+                for f in range(m):
+                    target[index[f]] += local[0] * value[f]
+                for f in range(D):
+                    target[first + f] += local[0] * row[f]
+            for f in range(1, e):
+                target[columns[f]] += local[f]
+            target[columns[e]] += 0.5 * local[e]
+            self.place[columns[e]] = -1
+
+    cdef void flush(self) noexcept nogil:
+        """The dense rows that wait, with themselves: the lower triangle in C order."""
+        cdef int D = <int>self.t.D, n = <int>self.filled
+        cdef double unit = 1.0
+        if n and D:
+            dsyrk("U", "N", &D, &n, &unit, &self.rows[0, 0], &D, &unit, &self.square[0, 0], &D)
+        self.filled = 0
+
+    cdef void finish(self) noexcept nogil:
+        """The lower triangle of V + Vᵀ, with the dense rows."""
+        cdef Py_ssize_t i, j, P = self.t.P, D = self.t.D, first = self.t.dense
+        self.flush()
+        for i in range(P):
+            for j in range(i + 1):
+                self.whole[i * P + j] += self.whole[j * P + i]
+        for i in range(D):
+            for j in range(i + 1):
+                self.whole[(first + i) * P + first + j] += self.square[i, j]
+
+
+def open_pieces(Table t, kappa, slope, const double[::1] x, double mu):
+    """Unmoved pieces near the central path: products of each sample are equal, Σ q = w."""
+    cdef double[:, ::1] room = np.empty((2 * t.N + 1, 6)), now = np.zeros((2, t.N))
+    cdef Py_ssize_t[::1] starts = np.zeros(t.N + 1, np.intp)
+    cdef Piece* p = <Piece*>&room[0, 0]
+    cdef Py_ssize_t i, e, count, k = 0
+    cdef double lam = x[t.P - 1], top, total
+    nothing = np.zeros((0, 6)), np.zeros((0, t.W), np.uint64)
+    new = np.zeros(t.N, np.intp)
+    cdef Visit visit = Visit(t, PieceState(kappa, slope, starts, new, *nothing, now, 0.0), x)
+    cdef const double[::1] flip = visit.state.kappa
+    with nogil:
+        for i in range(t.N):
+            starts[i] = k
+            visit.go_to(i)
+            now[0, i] = visit.along()
+            if not t.w[i] > 0.0:
+                continue
+            count, top, total = 2 if flip[i] < INFINITY else 1, -INFINITY, 0.0
+            for e in range(k, k + count):
+                p[e].y, p[e].cost = visit.t.rows.y[i], 0.0
+                if e > k:
+                    p[e].y, p[e].cost = -p[e].y, flip[i]
+                p[e].v = p[e].y * now[0, i]
+                top = max(top, visit.terms(i, p[e].v, &p[e].s) - lam * p[e].cost)
+            now[1, i] = top + count * mu
+            for e in range(k, k + count):
+                p[e].r = now[1, i] - (visit.terms(i, p[e].v, &p[e].s) - lam * p[e].cost)
+                total += 1.0 / p[e].r
+            for e in range(k, k + count):
+                p[e].q = t.w[i] / (p[e].r * total)
+            k += count
+        starts[t.N] = k
+    visit.borrowed.free()
+    return PieceState(kappa, slope, starts, new, room[:k], np.zeros((k, t.W), np.uint64), now, 0.0)
+
+
+cdef class Linearisation(GramVisit):
     """The samples after a step, with the pieces found there, and the sums of their conditions."""
-    cdef PieceView old, refused         # refused: the state that a refused step led to, or None
-    cdef const double[::1] coordinates
-    cdef const double* x
-    cdef double primal, dual, lam, ahead, mu
-    # the new state
-    cdef object piece_array, set_array, start_array, new_array, score_array, top_array
-    cdef double[:, ::1] piece_table
+    cdef View refused                   # of the state that a refused step led to
+    cdef bint stays
+    cdef double primal, dual, lam, mu
+    cdef Priced priced
+    cdef unsigned char[::1] room
+    cdef Item* items
+    # the new state, with n pieces so far
+    cdef double[:, ::1] piece_table, now
     cdef uint64_t[:, ::1] set_table
     cdef Py_ssize_t[::1] starts, new
-    cdef double[::1] score, top
     cdef Piece* pieces
     cdef uint64_t* sets
-    cdef Py_ssize_t n                   # pieces so far
-    # sums: the matrix with combinations, adjoints with combinations
-    cdef object sums
-    cdef double[::1] total, wide_matrix
-    cdef double[:, ::1] adjoints
+    cdef Py_ssize_t n
+    cdef double[::1] sums
     cdef Linearised parts
-    cdef double* adjoint
 
-    def __init__(self, Table t, state, const double[::1] x, double primal, double dual, double mu,
-                 refused):
-        self.old = PieceView(t, state, x)
-        self.refused = None if refused is None else PieceView(t, refused, x)
-        Work.__init__(self, t, state.kappa, state.slope)
-        self.coordinates, self.x, self.lam = x, &x[0], x[t.P - 1]
-        self.primal, self.dual, self.mu = primal, dual, mu
-        self.ahead = self.lam / (1.0 + AHEAD * min(1.0, mu / AHEAD_MU))
-        # What may be needed; memory is taken as it is written.
-        found = 2 * MOST * t.N if refused is None else np.sum(refused.new)
-        most = self.old.starts[t.N] + found + 2 * MOST
-        self.piece_array, self.set_array = np.empty((most, 6)), np.empty((most, t.W), np.uint64)
-        self.start_array, self.new_array = np.empty(t.N + 1, np.intp), np.zeros(t.N, np.intp)
-        self.score_array, self.top_array = np.empty(t.N), np.empty(t.N)
-        self.piece_table, self.set_table = self.piece_array, self.set_array
-        self.starts, self.new = self.start_array, self.new_array
-        self.score, self.top = self.score_array, self.top_array
-        self.pieces, self.n = <Piece*>&self.piece_table[0, 0], 0
-        self.sets = &self.set_table[0, 0] if t.W else NULL
+    def __init__(self, Table t, PieceState state, const double[::1] x, double primal, double dual,
+                 double mu, PieceState refused):
+        GramVisit.__init__(self, t, state, x)
+        self.stays = refused is not None
+        self.primal, self.dual, self.mu, self.lam = primal, dual, mu, x[t.P - 1]
+        self.priced, self.room = t.prices(self.x), np.empty((t.G + t.nb + 1) * sizeof(Item), "u1")
+        self.items = <Item*>&self.room[0]
+        found = 2 * t.N                 # one of each label
+        if self.stays:
+            self.refused, found = view(t, refused, x), np.sum(refused.new)
+        most = self.old.starts[t.N] + found + 1
+        self.piece_table, self.now = np.empty((most, 6)), np.empty((2, t.N))
+        self.set_table = np.empty((most, t.W), np.uint64)
+        self.starts, self.new = np.empty(t.N + 1, np.intp), np.zeros(t.N, np.intp)
+        self.pieces, self.sets = <Piece*>&self.piece_table[0, 0], &self.set_table[0, 0]
         self.sums = np.zeros(t.P * t.P + 3 * t.P + _sums.SCALARS)
-        self.total = self.sums
-        self.wide_matrix = np.zeros(t.Q * t.Q) if t.Q > t.P else self.sums
-        self.adjoints = np.zeros((ADJOINTS, t.Q))
-        self.parts = linearised(&self.total[0], t.P, t.P * t.P)
-        self.adjoint = &self.adjoints[0, 0]
+        self.parts = linearised(&self.sums[0], t.P, t.P * t.P)
+        self.whole = self.parts.matrix
 
     cdef void step(self, Py_ssize_t i) noexcept nogil:
-        """Move a sample and take in the pieces that matter there, or soon will."""
-        cdef Py_ssize_t first = self.n, count = 0
-        cdef double w = self.t.w[i], top, best
+        """Move a sample and take in the pieces that are worth more than τ - μ there."""
+        cdef Py_ssize_t first = self.n, known
+        cdef double best = -INFINITY, y = self.t.rows.y[i], w = self.t.w[i], top
         self.starts[i] = first
-        self.score[i] = self.old.score[i] + self.primal * self.old.dscore[i]
-        self.top[i] = self.old.top[i] + self.primal * self.old.dtop[i]
+        self.now[0, i] = self.state.now[0, i] + self.primal * self.state.change[0, i]
+        self.now[1, i] = self.state.now[1, i] + self.primal * self.state.change[1, i]
         if not w > 0.0:
             return
         if self.t.nb:
             self.go_to(i)
         top = self.carry_over(i)
-        if self.refused is not None:
-            best = -INFINITY
-            self.copy_new(i, &count)
+        known = self.n
+        if self.stays:
+            self.copy_new(i)
         else:
-            best = self.search(i, first, top, self.t.y[i], &count)
-            if self.flip(i) < INFINITY:
-                best = max(best, self.search(i, first, top, -self.t.y[i], &count))
-        self.new[i] = count
+            best = self.search(i, first, known, top, y, 0.0)
+            if self.state.kappa[i] < INFINITY:
+                best = max(best, self.search(i, first, known, top, -y, self.state.kappa[i]))
+        self.new[i] = self.n - known
+        top = self.raised(i, first, known, top)
         self.parts.scalars[_sums.LOSS] += w * best
-        top += self.room(i, first, top)
-        if best > top:
-            self.parts.scalars[_sums.MISSING] += w * (best - top)
-        self.parts.scalars[_sums.NEW_PIECES] += count
-        self.top[i] = self.take_in(i, first, count, top)
+        self.parts.scalars[_sums.MISSING] += w * max(best - top, 0.0)
+        self.parts.scalars[_sums.NEW_PIECES] += self.n - known
+        self.now[1, i] = self.take_in(i, first, known, top)
 
     cdef double carry_over(self, Py_ssize_t i) noexcept nogil:
         """The sample's pieces after the step, their values in the place of slacks, for now.
 
         Returns τ, raised at once by what the losses curve.
         """
-        cdef Py_ssize_t W = self.t.W, k, e, first = self.n
-        cdef double mass = 0.0, full = 0.0, error = 0.0, value, old, curved
+        cdef Py_ssize_t k, first = self.n, a = self.old.starts[i], b = self.old.starts[i + 1]
+        cdef double mass = 0.0, full = 0.0, error = 0.0, old
         cdef const Piece* o
         cdef const Step* d
         cdef Piece* p
-        for k in range(self.old.starts[i], self.old.starts[i + 1]):
+        memcpy(self.sets + first * self.t.W, self.old.sets + a * self.t.W,
+               (b - a) * self.t.W * sizeof(uint64_t))
+        for k in range(a, b):
             o, d, p = &self.old.pieces[k], &self.old.steps[k], &self.pieces[self.n]
             p.y, p.cost, p.q = o.y, o.cost, o.q + self.dual * d.q
             full += p.q
             if not p.q > 0.0:                       # the step passes it
                 p.q = KEPT * o.q
-            for e in range(W):
-                self.sets[self.n * W + e] = self.old.sets[k * W + e]
-            p.v = o.v + self.primal * d.v
-            value = self.terms(i, p.v, &p.s, &curved) - self.lam * o.cost
-            old = self.old.top[i] - o.r
-            p.r = value
             mass += p.q
+            p.v = o.v + self.primal * d.v
+            p.r = self.terms(i, p.v, &p.s) - self.lam * o.cost
+            old = self.state.now[1, i] - o.r
             if self.primal > 0.0:
-                error += p.q * (value - old + self.primal * (o.s * d.v + self.old.dlam * o.cost))
+                error += p.q * (p.r - old + self.primal * (o.s * d.v + self.state.dlam * o.cost))
             self.n += 1
         if mass > full:
             for k in range(first, self.n):
                 self.pieces[k].q *= full / mass
-        return self.top[i] + error / mass
+        return self.now[1, i] + error / mass
 
-    cdef double search(self, Py_ssize_t i, Py_ssize_t first, double top, double label,
-                       Py_ssize_t* count) noexcept nogil:
-        """The best value under a label at the price λ; new pieces go behind those that are there.
-
-        Up to MOST sets of items that are worth more than τ - μ at the price ``ahead`` join.
-        """
-        cdef Py_ssize_t t, pick, new, _
-        cdef double best, flip = 0.0 if label == self.t.y[i] else self.flip(i)
-        cdef Py_ssize_t n = self.prefixes(i, label, flip, &best)
-        for _ in range(MOST):
-            pick = 0
-            for t in range(1, n + 1):
-                if self.values[t] > self.values[pick]:
-                    pick = t
-            if not self.values[pick] > top - self.mu:
-                break
-            self.values[pick] = -INFINITY
-            new = self.n + count[0]
-            self.set_of_prefix(pick, self.sets + new * self.t.W)
-            if self.is_known(first, new, label):
-                continue
-            self.pieces[new].y = label
-            self.pieces[new].cost = self.items[pick - 1].rate if pick else flip
-            count[0] += 1
+    cdef double search(self, Py_ssize_t i, Py_ssize_t first, Py_ssize_t known, double top,
+                       double label, double flip) noexcept nogil:
+        """The best value under a label; a new piece that is worth more than τ - μ joins."""
+        cdef Py_ssize_t k, e, pick = 0, size = self.t.W * sizeof(uint64_t)
+        cdef const int* codes = &self.t.codes[i, 0] if self.t.C else NULL
+        cdef Py_ssize_t count = sorted_items(&self.priced, codes, &self.tail[0], label, self.lam,
+                                             self.items)
+        cdef Piece* new = self.pieces + self.n
+        cdef uint64_t* moved = self.sets + self.n * self.t.W
+        cdef double v = label * self.now[0, i], cost = flip, s, value
+        cdef double best = self.terms(i, v, &s) - self.lam * cost
+        new.y, new.cost = label, cost
+        for k in range(count):
+            v -= self.items[k].gain
+            cost += self.items[k].cost
+            value = self.terms(i, v, &s) - self.lam * cost
+            if value > best:
+                best, pick, new.cost = value, k + 1, cost
+        if not best > top - self.mu:
+            return best
+        memset(moved, 0, size)
+        for k in range(pick):
+            e = self.items[k].number
+            moved[e >> 6] |= <uint64_t>1 << (e & 63)
+        for k in range(first, known):
+            if self.pieces[k].y == label and memcmp(self.sets + k * self.t.W, moved, size) == 0:
+                return best
+        self.n += 1
         return best
 
-    cdef Py_ssize_t prefixes(self, Py_ssize_t i, double label, double flip,
-                             double* best) noexcept nogil:
-        """The sample with a label and its best items moved, one after another: how many items.
-
-        ``values`` are those at the price ``ahead``, ``best`` is the best one at λ, and the rate of
-        an item becomes what it costs to get there.
-        """
-        cdef Py_ssize_t t, n
-        cdef double v = label * self.score[i], d = flip, s, curved
-        cdef const int* codes = &self.t.codes[i, 0] if self.t.codes.shape[1] else NULL
-        cdef double h = self.terms(i, v, &s, &curved)
-        self.priced.beta, self.priced.high = self.x, self.x + self.t.high
-        n = sorted_items(&self.priced, codes, &self.tail[0], label, self.ahead, self.items)
-        best[0], self.values[0] = h - self.lam * d, h - self.ahead * d
-        for t in range(n):
-            v -= self.items[t].gain
-            d += self.items[t].cost
-            self.items[t].rate = d
-            h = self.terms(i, v, &s, &curved)
-            self.values[t + 1] = h - self.ahead * d
-            best[0] = max(best[0], h - self.lam * d)
-        return n
-
-    cdef void set_of_prefix(self, Py_ssize_t count, uint64_t* out) noexcept nogil:
-        """The set of the first items."""
-        cdef Py_ssize_t t, e
-        for e in range(self.t.W):
-            out[e] = 0
-        for t in range(count):
-            e = self.items[t].number
-            out[e >> 6] |= <uint64_t>1 << (e & 63)
-
-    cdef bint is_known(self, Py_ssize_t first, Py_ssize_t new, double label) noexcept nogil:
-        """Whether one of the sample's pieces has this label and the set of the new one."""
-        cdef Py_ssize_t k, size = self.t.W * sizeof(uint64_t)
-        for k in range(first, self.n):
-            if self.pieces[k].y == label and memcmp(self.sets + k * self.t.W,
-                                                    self.sets + new * self.t.W, size) == 0:
-                return True
-        return False
-
-    cdef void copy_new(self, Py_ssize_t i, Py_ssize_t* count) noexcept nogil:
+    cdef void copy_new(self, Py_ssize_t i) noexcept nogil:
         """The pieces that were new where a refused step led to."""
-        cdef Py_ssize_t W = self.t.W, k, e, to, end = self.refused.starts[i + 1]
+        cdef Py_ssize_t W = self.t.W, k, end = self.refused.starts[i + 1]
         for k in range(end - self.refused.new[i], end):
-            to = self.n + count[0]
-            self.pieces[to].y = self.refused.pieces[k].y
-            self.pieces[to].cost = self.refused.pieces[k].cost
-            for e in range(W):
-                self.sets[to * W + e] = self.refused.sets[k * W + e]
-            count[0] += 1
+            self.pieces[self.n] = self.refused.pieces[k]
+            memcpy(self.sets + self.n * W, self.refused.sets + k * W, W * sizeof(uint64_t))
+            self.n += 1
 
-    cdef double room(self, Py_ssize_t i, Py_ssize_t first, double top) noexcept nogil:
-        """How much to raise τ so that no slack has all but vanished."""
+    cdef double raised(self, Py_ssize_t i, Py_ssize_t first, Py_ssize_t known,
+                       double top) noexcept nogil:
+        """τ raised so that pieces which the step passes keep a part of their slack."""
         cdef Py_ssize_t k, before = self.old.starts[i] - first
-        cdef double slack, promised, room = 0.0
-        for k in range(first, self.n):
-            slack = top - self.pieces[k].r
-            promised = self.old.pieces[before + k].r + self.primal * self.old.steps[before + k].r
-            if promised <= 0.0:
-                room = max(room, KEPT * self.old.pieces[before + k].r - slack)
-            elif slack < THIN * min(self.mu, promised):
-                room = max(room, WIDE * self.mu - slack)
-        return room
+        cdef double lack = 0.0
+        for k in range(first, known):
+            if not top > self.pieces[k].r:
+                lack = max(lack, self.pieces[k].r + KEPT * self.old.pieces[before + k].r - top)
+        return top + lack
 
-    cdef double take_in(self, Py_ssize_t i, Py_ssize_t first, Py_ssize_t count,
+    cdef double take_in(self, Py_ssize_t i, Py_ssize_t first, Py_ssize_t known,
                         double top) noexcept nogil:
         """Values of new pieces, then slacks and multipliers of all; returns τ."""
-        cdef Py_ssize_t k, known = self.n
-        cdef double w = self.t.w[i], sq = 0.0, curved
+        cdef Py_ssize_t k
+        cdef double w = self.t.w[i], sq = 0.0
         cdef Piece* p = self.pieces
-        for k in range(known, known + count):
-            p[k].v = p[k].y * (self.score[i] + self.shift(i, self.sets + k * self.t.W, p[k].y,
-                                                          self.x))
-            p[k].r = self.terms(i, p[k].v, &p[k].s, &curved) - self.lam * p[k].cost
+        for k in range(known, self.n):
+            p[k].v = self.margin(i, self.now[0, i], p[k].y, self.sets + k * self.t.W)
+            p[k].r = self.terms(i, p[k].v, &p[k].s) - self.lam * p[k].cost
             top = max(top, p[k].r + NEW_SLACK * self.mu)
-        self.n += count
         for k in range(first, self.n):
             p[k].r = top - p[k].r
             if k >= known:
-                p[k].q = w * min(self.mu / p[k].r, MOST_SHARE)
+                p[k].q = w * self.mu / p[k].r
             sq += p[k].q
-        if count:
-            for k in range(first, self.n):
-                p[k].q *= w / sq
+        for k in range(first, self.n if self.n > known else first):
+            p[k].q *= w / sq
         return top
 
     cdef void conditions(self, Py_ssize_t i) noexcept nogil:
         """A sample's part of the matrix, of the adjoints and of the scalars."""
-        cdef Py_ssize_t a = self.starts[i], b = self.starts[i + 1], Q = self.t.Q, k, e
-        cdef Py_ssize_t last = self.t.P - 1
-        cdef double w = self.t.w[i], top = self.top[i], sq = 0.0, sd = 0.0, sw = 0.0, h, force
-        cdef double base[ADJOINTS]
-        cdef double each[ADJOINTS]
+        cdef Py_ssize_t a = self.starts[i], n = self.starts[i + 1] - a, P = self.t.P, k, e
+        cdef double w = self.t.w[i], sq = 0.0, sd = 0.0, sw = 0.0, h, force, loss
+        cdef double[ADJOINTS] base, each
         cdef double* scalars = self.parts.scalars
-        cdef Piece* p = self.pieces
+        cdef const Piece* p = self.pieces + a
+        cdef const uint64_t* sets = self.sets + a * self.t.W
         if not w > 0.0:
             return
         self.go_to(i)
         base[0] = base[1] = base[2] = 0.0
-        for k in range(a, b):
+        for k in range(n):
             sq += p[k].q
             sd += p[k].q / p[k].r
             sw += w / p[k].r
-        for k in range(a, b):
+        for k in range(n):
             h = p[k].q / p[k].r / sd
             # The multiplier, and its responses to the targets -q r and w, with Σ q = w.
             each[0], each[1], each[2] = p[k].q, -p[k].q + h * w, w / p[k].r - h * sw
+            loss = self.now[1, i] - p[k].r + self.lam * p[k].cost
             scalars[_sums.PRODUCTS] += p[k].q * p[k].r
             scalars[_sums.DEGREE] += w
-            scalars[_sums.ENTROPY] += p[k].q / sq * w * (top - p[k].r + self.lam * p[k].cost
-                                                         + p[k].s * p[k].v)     # h + s v
+            scalars[_sums.ENTROPY] += p[k].q / sq * w * (loss + p[k].s * p[k].v)
             for e in range(ADJOINTS):
                 force = -each[e] * p[k].s * p[k].y
                 base[e] += force
-                self.adjoint[e * Q + last] -= each[e] * p[k].cost
-                self.spread(i, self.sets + k * self.t.W, p[k].y, force, self.adjoint + e * Q)
+                self.parts.gradient[e * P + P - 1] -= each[e] * p[k].cost
+                self.spread(i, p[k].y, sets + k * self.t.W, force, self.parts.gradient + e * P)
         for e in range(ADJOINTS):
-            self.add(base[e], self.adjoint + e * Q)
-        self.gram(i, p + a, self.sets + a * self.t.W, b - a, sd, &self.wide_matrix[0])
-
-    cdef void fold_adjoints(self) noexcept nogil:
-        """Sums over combinations go to their levels."""
-        cdef Py_ssize_t e, P = self.t.P, Q = self.t.Q
-        for e in range(ADJOINTS):
-            self.t.fold(self.adjoint + e * Q)
-            memcpy(self.parts.gradient + e * P, self.adjoint + e * Q, P * sizeof(double))
-
-    def state(self, before):
-        """The new state, without a direction."""
-        return PieceState(before.kappa, before.slope, self.start_array, self.piece_array[:self.n],
-                          self.set_array[:self.n], self.new_array, self.score_array,
-                          self.top_array, self.parts.scalars[_sums.LOSS], *still(self.n, self.t.N))
+            self.add(base[e], self.parts.gradient + e * P)
+        self.gram(i, p, sets, n)
 
 
-def linearise(Table t, state, const double[::1] x, double primal, double dual, double mu,
-              double most_over, refused=None):
+def linearise_pieces(Table t, both, const double[::1] x, double primal, double dual, double mu,
+                     double most_missing=INFINITY):
     """Move by these lengths along the state's direction, to ``x``: the state and its conditions.
 
-    Pieces that matter there, or soon will, are taken in.  After a step that was ``refused``, which
-    is the state that it led to, no piece is searched for: those that were new there are taken in.
-    Where losses are above those of the pieces by more than ``most_over``, there are no conditions,
-    because such a step will be refused.
+    Pieces that matter there are taken in.  ``both`` is a state, or a state and the one that a
+    refused step led to; then no piece is searched for, and those that were new there are taken in.
+    Where losses are above those of the pieces by more than ``most_missing``, there are no
+    conditions, because such a step will be refused.
     """
+    cdef PieceState state, refused
+    state, refused = both if isinstance(both, tuple) else (both, None)
     cdef Linearisation visit = Linearisation(t, state, x, primal, dual, mu, refused)
     cdef double* scalars = visit.parts.scalars
-    cdef double loss = state.loss
-    cdef bint stays = refused is not None
     cdef Py_ssize_t i
     with nogil:
         for i in range(t.N):
             visit.step(i)
         visit.starts[t.N] = visit.n
-        if scalars[_sums.MISSING] <= most_over:
+        if scalars[_sums.MISSING] <= most_missing:
             for i in range(t.N):
                 visit.conditions(i)
-            visit.finish(&visit.wide_matrix[0], visit.parts.matrix)
-        visit.fold_adjoints()
-        if stays:
-            scalars[_sums.LOSS] = loss
-        scalars[_sums.VALUE], scalars[_sums.COUNT] = scalars[_sums.LOSS], visit.n
+            visit.finish()
+    if visit.stays:
+        scalars[_sums.LOSS] = state.loss
+    scalars[_sums.VALUE], scalars[_sums.COUNT] = scalars[_sums.LOSS], visit.n
     visit.borrowed.free()
-    return visit.state(state), visit.sums
-
-
-def with_missing(Table t, both, const double[::1] x, double mu):
-    """Stay at the first of two states, with the pieces that were new at the second (null step)."""
-    return linearise(t, both[0], x, 0.0, 0.0, mu, INFINITY, both[1])
+    return PieceState(state.kappa, state.slope, visit.starts, visit.new,
+                      visit.piece_table[:visit.n], visit.set_table[:visit.n], visit.now,
+                      scalars[_sums.LOSS]), np.asarray(visit.sums)
 
 
 # --- directions -----------------------------------------------------------------------------------
 
 
-cdef class Direction(Work):
+cdef class Direction(Visit):
     """Slacks, multipliers and epigraph variables along a direction of the coordinates."""
-    cdef PieceView at
-    cdef const double[::1] dcoordinates, extended
-    cdef const double* dx
-    cdef const double* all_dx
     cdef double dlam, centre, share
-    cdef bint predictor
-    cdef object step_array, dscore_array, dtop_array, sums
-    cdef double[:, ::1] step_table
-    cdef double[::1] dscore, dtop, total, forces
+    cdef double[:, ::1] step_table, change
     cdef Step* steps
+    cdef double[::1] sums
     cdef double* scalars                # CHANGES of a predictor, else PARABOLA
     cdef double* costs
 
-    def __init__(self, Table t, state, const double[::1] dx, double centre, double share,
-                 bint predictor):
-        self.at = PieceView(t, state, dx)
-        Work.__init__(self, t, state.kappa, state.slope)
-        self.dcoordinates, self.extended = dx, t.extended(dx)
-        self.dx, self.all_dx, self.dlam = &dx[0], &self.extended[0], dx[t.P - 1]
-        self.centre, self.share, self.predictor = centre, share, predictor
-        self.step_array = np.empty((self.at.starts[t.N], 4))
-        self.dscore_array, self.dtop_array = np.zeros(t.N), np.zeros(t.N)
-        self.step_table, self.dscore, self.dtop = (self.step_array, self.dscore_array,
-                                                   self.dtop_array)
-        self.steps = <Step*>&self.step_table[0, 0] if self.step_table.shape[0] else NULL
-        first = t.P + _sums.CHANGES if predictor else _sums.PARABOLA
-        self.sums, self.forces = np.zeros(first + 2 * _sums.LEVELS), np.zeros(t.Q)
-        self.total = self.sums
-        self.scalars = &self.total[t.P if predictor else 0]
-        self.costs = self.scalars + (_sums.CHANGES if predictor else _sums.PARABOLA)
+    def __init__(self, Table t, PieceState state, const double[::1] dx, double centre, double share,
+                 Py_ssize_t adjoint, Py_ssize_t scalars):
+        Visit.__init__(self, t, state, dx)
+        self.dlam, self.centre, self.share = dx[t.P - 1], centre, share
+        self.step_table = np.zeros((state.starts[t.N] + 1, 4))
+        self.change, self.steps = np.zeros((2, t.N)), <Step*>&self.step_table[0, 0]
+        self.sums = np.zeros(adjoint + scalars + 2 * _sums.LEVELS)
+        self.scalars, self.costs = &self.sums[adjoint], &self.sums[adjoint + scalars]
 
-    cdef void respond(self, Py_ssize_t i, double* sd) noexcept nogil:
-        """dτ from Σ dq = w - Σ q, then changes of slacks and multipliers; Σ q/r."""
-        cdef Py_ssize_t k, a = self.at.starts[i], b = self.at.starts[i + 1]
-        cdef double w = self.t.w[i], sq = 0.0, total = 0.0, target, push, dtop
-        cdef const Piece* o = self.at.pieces
+    cdef double respond(self, Py_ssize_t i) noexcept nogil:
+        """dτ from Σ dq = w - Σ q, then changes of slacks and multipliers; returns Σ q/r."""
+        cdef Py_ssize_t k, a = self.old.starts[i], b = self.old.starts[i + 1]
+        cdef double score = self.along(), lack = self.t.w[i], sd = 0.0, dtop
+        cdef const Piece* o = self.old.pieces
         cdef Step* d = self.steps
-        sd[0] = 0.0
-        self.dscore[i] = self.along(self.all_dx)
         for k in range(a, b):
-            d[k].v = o[k].y * (self.dscore[i] + self.shift(i, self.at.sets + k * self.t.W, o[k].y,
-                                                           self.dx))
-            push = -o[k].s * d[k].v - self.dlam * o[k].cost
-            target = 0.0
-            if not self.predictor:
-                target = (self.centre * w - self.share * self.at.steps[k].second) / o[k].r
-                self.scalars[_sums.SLOPE] += o[k].q * push
-            d[k].q, d[k].r = target - o[k].q, push
-            sd[0] += o[k].q / o[k].r
-            sq += o[k].q
-            total += d[k].q + o[k].q / o[k].r * push
-        dtop = (total - (w - sq)) / sd[0]
-        self.dtop[i] = dtop
+            d[k].v = self.margin(i, score, o[k].y, self.old.sets + k * self.t.W)
+            d[k].r = o[k].s * d[k].v + self.dlam * o[k].cost        # without dτ
+            d[k].q = (self.centre * self.t.w[i] - self.share * self.old.steps[k].second) / o[k].r
+            d[k].q -= o[k].q / o[k].r * d[k].r + o[k].q
+            sd += o[k].q / o[k].r
+            lack -= o[k].q + d[k].q
+        dtop = -lack / sd
         for k in range(a, b):
-            d[k].r = dtop - d[k].r
-            d[k].q -= o[k].q / o[k].r * d[k].r
+            d[k].r += dtop
+            d[k].q -= o[k].q / o[k].r * dtop
+        self.change[0, i], self.change[1, i] = score, dtop
+        return sd
 
     cdef void limit(self, Py_ssize_t i) noexcept nogil:
         """Book the cost (10) of a sample that does not allow the whole step."""
-        cdef Py_ssize_t k, largest, a = self.at.starts[i], b = self.at.starts[i + 1]
-        cdef double w = self.t.w[i], own = 0.0, lost = 0.0, taken = 0.0, fall = 1.0, drop = 1.0
-        cdef const Piece* o = self.at.pieces
+        cdef Py_ssize_t k, largest, a = self.old.starts[i], b = self.old.starts[i + 1]
+        cdef double own = 0.0, lost = 0.0, taken = 0.0, fall = 1.0, drop = 1.0
+        cdef const Piece* o = self.old.pieces
         cdef const Step* d = self.steps
         largest = a
         for k in range(a, b):
@@ -988,17 +779,17 @@ cdef class Direction(Work):
             if -d[k].q > drop * o[k].q:
                 drop, taken = -d[k].q / o[k].q, -d[k].q * (o[k].r + o[largest].r)
         if fall > 1.0:
-            book(self.costs, fall, own + PASSING * w * lost)
+            book(self.costs, fall, own + PASSING * self.t.w[i] * lost)
         if drop > 1.0:
             book(self.costs + _sums.LEVELS, drop, own + PASSING * taken)
 
     cdef void second_order(self, Py_ssize_t i, double sd) noexcept nogil:
         """Of a predictor: what becomes of the products, second-order terms and their adjoint."""
-        cdef Py_ssize_t k, a = self.at.starts[i], b = self.at.starts[i + 1], last = self.t.P - 1
+        cdef Py_ssize_t k, a = self.old.starts[i], b = self.old.starts[i + 1]
         cdef double base = 0.0, sum_ = 0.0, most, dq, force
-        cdef const Piece* o = self.at.pieces
+        cdef const Piece* o = self.old.pieces
         cdef Step* d = self.steps
-        cdef double* out = &self.forces[0]
+        cdef double* out = &self.sums[0]
         for k in range(a, b):
             self.scalars[_sums.PRIMAL_CHANGE] += o[k].q * d[k].r
             self.scalars[_sums.DUAL_CHANGE] += d[k].q * o[k].r
@@ -1010,140 +801,129 @@ cdef class Direction(Work):
             dq = -d[k].second / o[k].r - o[k].q / o[k].r * base / sd
             force = -dq * o[k].s * o[k].y
             sum_ += force
-            out[last] -= dq * o[k].cost
-            self.spread(i, self.at.sets + k * self.t.W, o[k].y, force, out)
+            out[self.t.P - 1] -= dq * o[k].cost
+            self.spread(i, o[k].y, self.old.sets + k * self.t.W, force, out)
         self.add(sum_, out)
 
+    def found(self):
+        """The state with this direction, and the sums."""
+        self.borrowed.free()
+        step = self.step_table[:self.step_table.shape[0] - 1]
+        return self.state.along(step, self.change, self.dlam), np.asarray(self.sums)
 
-def follow(Table t, state, const double[::1] dx, double centre, double share, bint predictor):
-    """The state with a direction: products to zero (predictor), or to ``centre`` less a share of
-    the second-order terms.
-    """
-    cdef Direction visit = Direction(t, state, dx, centre, share, predictor)
+
+def predict_pieces(Table t, PieceState state, const double[::1] dx):
+    """Follow the predictor, all products to zero: second-order terms, products and step lengths."""
+    cdef Direction visit = Direction(t, state, dx, 0.0, 0.0, t.P, _sums.CHANGES)
     cdef Py_ssize_t i
     cdef double sd
     with nogil:
         for i in range(t.N):
-            if not t.w[i] > 0.0:
-                continue
-            visit.go_to(i)
-            visit.respond(i, &sd)
-            visit.limit(i)
-            if predictor:
+            if t.w[i] > 0.0:
+                visit.go_to(i)
+                sd = visit.respond(i)
+                visit.limit(i)
                 visit.second_order(i, sd)
-        if predictor:
-            t.fold(&visit.forces[0])
-            memcpy(&visit.total[0], &visit.forces[0], t.P * sizeof(double))
-    visit.borrowed.free()
-    return state._replace(step=visit.step_array, dscore=visit.dscore_array, dtop=visit.dtop_array,
-                          dlam=visit.dlam), visit.sums
+    return visit.found()
+
+
+def correct_pieces(Table t, PieceState state, const double[::1] dx, double centre, double share):
+    """Follow the corrector, products to ``centre`` less a share of the second-order terms."""
+    cdef Direction visit = Direction(t, state, dx, centre, share, 0, _sums.PARABOLA)
+    cdef Py_ssize_t i, k
+    cdef const Piece* o = visit.old.pieces
+    with nogil:
+        for i in range(t.N):
+            if t.w[i] > 0.0:
+                visit.go_to(i)
+                visit.respond(i)
+                visit.limit(i)
+                for k in range(visit.old.starts[i], visit.old.starts[i + 1]):
+                    visit.scalars[_sums.SLOPE] -= o[k].q * (visit.steps[k].r - visit.change[1, i])
+    return visit.found()
 
 
 # --- certificate ----------------------------------------------------------------------------------
 
 
-cdef class Correction(Work):
+cdef class Correction(Visit):
     """The dual point after a correction dx: masses q and m = q s, in which the dual is linear."""
-    cdef PieceView at
-    cdef const double[::1] dcoordinates, extended
-    cdef object masses
-    cdef double[:, ::1] mass, change    # (q, m); changes of margin and of value
+    cdef double[:, ::1] mass            # (q, m)
+    cdef double[::1] dv                 # changes of margin
 
-    def __init__(self, Table t, state, const double[::1] dx):
-        self.at = PieceView(t, state, dx)
-        Work.__init__(self, t, state.kappa, state.slope)
-        self.dcoordinates, self.extended = dx, t.extended(dx)
-        self.masses = np.zeros((self.at.starts[t.N], 2))
-        self.mass, self.change = self.masses, np.empty((self.at.starts[t.N], 2))
-
-    cdef double raised(self, Py_ssize_t i) noexcept nogil:
-        """dτ of a sample.  Pieces whose multiplier would be negative leave: their mass is 0.
-
-        Pieces with little mass and much slack take no part: where only they depend on a coordinate
-        (high of a group that no sample changes), no small step could meet its equation.
-        """
-        cdef Py_ssize_t k, a = self.at.starts[i], b = self.at.starts[i + 1]
-        cdef double w = self.t.w[i], sd, total, dtop = 0.0, dlam = self.dcoordinates[self.t.P - 1]
-        cdef double dscore = self.along(&self.extended[0])
-        cdef const Piece* o = self.at.pieces
-        cdef bint again = True
-        for k in range(a, b):
-            if o[k].q < BINDS * w * o[k].r:
-                continue
-            self.change[k, 0] = o[k].y * (dscore + self.shift(i, self.at.sets + k * self.t.W,
-                                                              o[k].y, &self.dcoordinates[0]))
-            self.change[k, 1] = -o[k].s * self.change[k, 0] - dlam * o[k].cost
-            self.mass[k, 0] = 1.0                   # for now: takes part
-        while again:
-            sd = total = 0.0
-            again = False
-            for k in range(a, b):
-                if self.mass[k, 0] != 0.0:
-                    sd += o[k].q / o[k].r
-                    total += o[k].q + o[k].q / o[k].r * self.change[k, 1]
-            dtop = (total - w) / sd
-            for k in range(a, b):
-                if self.mass[k, 0] != 0.0 and o[k].r + self.change[k, 1] <= dtop:
-                    self.mass[k, 0], again = 0.0, True
-        return dtop
+    def __init__(self, Table t, PieceState state, const double[::1] dx):
+        Visit.__init__(self, t, state, dx)
+        self.mass = np.zeros((state.starts[t.N], 2))
+        self.dv = np.empty(state.starts[t.N])
 
     cdef void correct(self, Py_ssize_t i) noexcept nogil:
-        """(12) for the pieces of a sample, whose masses then sum to its weight."""
-        cdef Py_ssize_t k, a = self.at.starts[i], b = self.at.starts[i + 1]
-        cdef double dtop = self.raised(i), total = 0.0, scale, q, m, s
-        cdef const Piece* o = self.at.pieces
-        for k in range(a, b):
-            if self.mass[k, 0] == 0.0:
-                continue
-            s, q = o[k].s, o[k].q / o[k].r * (o[k].r + self.change[k, 1] - dtop)
-            m = s * q - o[k].q * s * (1.0 - s) * self.change[k, 0]
-            self.mass[k, 0], self.mass[k, 1] = q, min(m, q) if m > EMPTIED * q * s else 0.0
-            total += q
-        scale = self.t.w[i] / total * (1.0 - 1e-15)     # not above the weight, whatever rounds
-        for k in range(a, b):
-            if self.mass[k, 0] > 0.0:
-                self.mass[k, 0] *= scale
-                self.mass[k, 1] = min(self.mass[k, 1] * scale, self.mass[k, 0])
+        """(12) for the pieces of a sample, whose masses then sum to its weight.
 
-    cdef void add_up(self, Py_ssize_t i, double* out) noexcept nogil:
-        """A sample's part of the adjoint (λ last of P) and, behind Q, of the entropy."""
+        Pieces whose multiplier would be negative leave.  Those with little mass and much slack take
+        no part: where only they depend on a coordinate (high of a group that no sample changes), no
+        small step could meet its equation.
+        """
+        cdef Py_ssize_t k, a = self.old.starts[i], b = self.old.starts[i + 1]
+        cdef double w = self.t.w[i], score = self.along(), dlam = self.x[self.t.P - 1]
+        cdef double sd = 0.0, lack = w, total = 0.0, q, m, s
+        cdef const Piece* o = self.old.pieces
+        for k in range(a, b):
+            if o[k].q >= BINDS * w * o[k].r:
+                self.dv[k] = self.margin(i, score, o[k].y, self.old.sets + k * self.t.W)
+                q = o[k].q - o[k].q / o[k].r * (o[k].s * self.dv[k] + dlam * o[k].cost)
+                self.mass[k, 0] = q
+                sd += o[k].q / o[k].r
+                lack -= q
+        for k in range(a, b):
+            if o[k].q >= BINDS * w * o[k].r:
+                self.mass[k, 0] = max(self.mass[k, 0] + o[k].q / o[k].r / sd * lack, 0.0)
+                total += self.mass[k, 0]
+        total *= 1.0 + 1e-15                        # not above the weight, whatever rounds
+        for k in range(a, b):
+            q, s = self.mass[k, 0], o[k].s
+            if q > 0.0:
+                m = s * q - o[k].q * s * (1.0 - s) * self.dv[k]
+                m = min(m, q) if m > EMPTIED * q * s else 0.0
+                self.mass[k, 0], self.mass[k, 1] = w * (q / total), w * (m / total)
+
+    cdef double add_up(self, Py_ssize_t i, double* out) noexcept nogil:
+        """Add a sample's part of the adjoint; returns its entropy."""
         cdef Py_ssize_t k
-        cdef double q, m, base = 0.0
-        cdef const Piece* o = self.at.pieces
-        for k in range(self.at.starts[i], self.at.starts[i + 1]):
+        cdef double q, m, base = 0.0, total = 0.0
+        cdef const Piece* o = self.old.pieces
+        for k in range(self.old.starts[i], self.old.starts[i + 1]):
             q, m = self.mass[k, 0], self.mass[k, 1]
             if not q > 0.0:
                 continue
-            out[self.t.Q] += q * entropy(m / q)
+            total += q * entropy(m / q)
             out[self.t.P - 1] -= q * o[k].cost
             base -= m * o[k].y
-            self.spread(i, self.at.sets + k * self.t.W, o[k].y, -m * o[k].y, out)
+            self.spread(i, o[k].y, self.old.sets + k * self.t.W, -m * o[k].y, out)
         self.add(base, out)
+        return total
 
 
-def certify(Table t, state, const double[::1] dx):
-    """The iterate's dual point after the correction dx, (state, masses), and its sums."""
+def certify_pieces(Table t, PieceState state, const double[::1] dx):
+    """The iterate's dual point after the correction dx, (state, masses), and its sums.
+
+    Sums of a panel of samples are added up first: there is less rounding to charge.
+    """
     cdef Correction visit = Correction(t, state, dx)
-    cdef Py_ssize_t P = t.P, Q = t.Q, i, k, end, begin = 0, most = 0
-    sums = np.zeros(P + _sums.PROOF)
-    # Sums of a few samples first: there is less rounding to charge.
-    cdef double[::1] out = sums, total = np.zeros(Q + 1), panel = np.zeros(Q + 1)
+    sums = np.zeros(t.P + _sums.PROOF)
+    cdef double[::1] out = sums, panel = np.zeros(t.P + 1)
+    cdef Py_ssize_t i, k, end, begin = 0, most = 0
     with nogil:
         for i in range(t.N):
             if t.w[i] > 0.0:
                 visit.go_to(i)
                 visit.correct(i)
-                visit.add_up(i, &panel[0])
+                panel[t.P] += visit.add_up(i, &panel[0])
             if (i + 1) % PANEL == 0 or i + 1 == t.N:
-                end = visit.at.starts[i + 1]
-                most, begin = max(most, end - begin + PANEL), end
-                for k in range(Q + 1):
-                    total[k] += panel[k]
+                end = visit.old.starts[i + 1]
+                most, begin = max(most, end - begin), end
+                for k in range(t.P + 1):
+                    out[k] += panel[k]
                     panel[k] = 0.0
-        t.fold(&total[0])
-        for k in range(P):
-            out[k] = total[k]
-        out[P + _sums.PROOF_ENTROPY] = total[Q]
-        out[P + _sums.PROOF_ADDITIONS] = most + t.N // PANEL + Q - P + 4
+        out[t.P + _sums.PROOF_ADDITIONS] = most + PANEL + t.N // PANEL + 4
     visit.borrowed.free()
-    return (state, visit.masses), sums
+    return (state, np.asarray(visit.mass)), sums

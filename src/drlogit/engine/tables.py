@@ -25,149 +25,147 @@ from ..dual.pieces import PieceCoordinates, PieceMasses
 from ..problem.category_codes import codes_of
 from ..problem.domains import Domains, items_of
 from ..problem.label_costs import within_reach
-from ..problem.norms import Norm
 from ..problem.problem import Problem
 from ..problem.result import Monitor, Solution
-from ..rows.arrays import BoolArray, FloatArray, IndexArray
+from ..rows.arrays import FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
 from ..rows.reductions import Sum
 from ..starts.start import Start
 from ._cones import Cones, RowCone, cone_of, no_norm
 from ._newton import Newton
-from ._pieces import PieceState, Table, follow, linearise, open_pieces, with_missing
-from ._pieces import certify as certify_pieces
+from ._pieces import (
+    PieceState,
+    Table,
+    certify_pieces,
+    correct_pieces,
+    linearise_pieces,
+    open_pieces,
+    predict_pieces,
+)
 from ._sums import COUNT, SCALARS
 from .driver import run
 from .interior_point import gain_at_fixed_lambda, slopes_at
 from .protocols import Samples
 from .settings import SETTINGS
 
-#: Columns of sparse rows with at least this share of entries are kept as dense ones; levels of
-#: groups are combined up to the square root of this many combinations for each sample.
-_DENSE, _COMBINED = 0.2, 0.2
+#: Columns of sparse rows with at least this share of entries are kept as dense ones; so are the
+#: levels of groups that have it on average.
+_DENSE = 0.3
 
 #: How far from the constant model a run opens, in λ (.1 to .5 are within half an iteration).
 _PUSH = 0.3
 
+#: Kinds of coordinates in their order; columns that are left out have none.
+_LEFT_OUT, _FEW, _LEVEL, _BOUNDED, _MANY, _OFFSET = range(-1, 5)
+
 
 @dataclass(frozen=True, eq=False)
 class TableLayout:
-    """The coordinates: categories of groups, levels of immovable groups, sparse columns, high of
-    each group, bounded features, dense columns, b if there is one, λ.
+    """The coordinates of a dual point (``there``) in the order of ``_pieces``, and λ.
 
     Groups are complete, "none" being their last category where it is one, and their least
-    coefficient is zero: b takes the rest.  Immovable groups lack a level of reference.
+    coefficient is zero: b takes the rest.  Columns without entries, a level of reference of each
+    immovable group and, where there is a b, constant columns are left out.
     There is a b if there is an intercept, or a group that has a 1 in every row to stand for it;
     else ``b = -Σ coefficient of "none"``.
     """
 
-    domains: Domains
-    norm: Norm
+    there: PieceCoordinates
     costs: FloatArray  # of the problem's columns
     intercept: bool
-    n_samples: int
     token: bytes  # what this layout is known by, wherever it travels
+    order: IndexArray  # of the coordinates there, without λ
+    references: tuple[int, ...]  # levels of immovable groups that are left out
     offset: bool
-    first: IndexArray  # coordinates of the groups' first categories, and the end
-    none: NDArray[np.int32]  # those of "none", or -1: only without b
-    coordinate: NDArray[np.int32]  # of each column of the problem; -1: left out
-    held: tuple[tuple[int, IndexArray], ...]  # immovable: the level left out, the others
-    high: int
-    start: int  # of the tail: bounded features and what follows
-    size: int
+    dense: int  # where dense coordinates begin, ...
+    start: int  # ... and the tail
 
     @classmethod
     def of(cls, problem: Problem) -> TableLayout:
         """The coordinates of a problem, worked out once for its rows."""
         rows, domains = problem.rows, problem.domains
-        assert domains is not None
         kept: TableLayout | None = rows.layout
         if kept is None or kept.domains is not domains or kept.costs is not problem.costs:
-            rows.layout = kept = cls._made(problem, domains)
+            rows.layout = kept = cls._made(problem)
         return kept
 
     @classmethod
-    def _made(cls, problem: Problem, domains: Domains) -> TableLayout:
-        rows = problem.rows
-        n = rows.n_columns - int(rows.intercept)
+    def _made(cls, problem: Problem) -> TableLayout:
+        rows, there = problem.rows, PieceCoordinates(problem)
+        domains, scale = there.domains, rows.column_scale
         offset = problem.fit_intercept or domains.constant_sum is not None
         _, (stored,) = rows.run(_stored)
-        scale = rows.column_scale
-        coordinate = np.full(rows.n_columns, -1, dtype=np.int32)
-        first, place = [0], 0
-        for group, none in zip(domains.groups, domains.with_none, strict=True):
-            coordinate[group] = place + np.arange(group.size)
-            place += group.size + int(none)
-            first.append(place)
-        none = np.where(domains.with_none & (not offset), np.array(first[1:]) - 1, -1)
-        seen = scale[:n] > 0.0
-        seen[domains.columns] = False
-        held: list[tuple[int, IndexArray]] = []
-        for group in domains.held:
-            levels = group[scale[group] > 0.0]
-            dropped = levels[np.argmax(scale[levels])]  # a level of reference
-            levels = levels[levels != dropped]
-            coordinate[levels] = place + np.arange(levels.size)
-            place += levels.size
-            held.append((int(dropped), levels))
-            seen[group] = False
+        n = stored.size
+        kinds = np.full(there.size, _LEFT_OUT)
+        kinds[:n] = np.where(stored >= _DENSE * rows.n_samples, _MANY, _FEW)
+        kinds[:n][scale[:n] == 0.0] = _LEFT_OUT
+        kinds[domains.bounded], kinds[there.high] = _BOUNDED, _FEW
+        references = []
+        for levels in (*there.levels, *domains.held):
+            kinds[levels] = _LEVEL if levels.size * _DENSE <= 1.0 else _FEW
+        for levels in domains.held:
+            references.append(int(levels[np.argmax(scale[levels])]))
+            kinds[levels[scale[levels] == 0.0]] = kinds[references[-1]] = _LEFT_OUT
         if offset:
-            seen[domains.constant] = False
-        dense = seen & (stored >= _DENSE * rows.n_samples)
-        for columns in (np.flatnonzero(seen & ~dense), domains.bounded, np.flatnonzero(dense)):
-            if columns is domains.bounded:
-                high, place = place, place + domains.n_groups
-                start = place
-            coordinate[columns] = place + np.arange(columns.size)
-            place += columns.size
-        if problem.fit_intercept:
-            coordinate[-1] = place
-        return cls(
-            domains,
-            problem.norm,
-            problem.costs,
-            problem.fit_intercept,
-            rows.n_samples,
-            uuid4().bytes,
-            offset,
-            np.array(first),
-            none.astype(np.int32),
-            coordinate,
-            tuple(held),
-            high,
-            start,
-            place + int(offset) + 1,
-        )
+            kinds[domains.constant], kinds[there.offset] = _LEFT_OUT, _OFFSET
+        order = np.argsort(kinds, kind="stable")
+        order = order[kinds[order] > _LEFT_OUT]
+        dense, start = np.searchsorted(kinds[order], [_LEVEL, _BOUNDED]).tolist()
+        token, intercept, left_out = uuid4().bytes, problem.fit_intercept, tuple(references)
+        return cls(there, problem.costs, intercept, token, order, left_out, offset, dense, start)
+
+    @property
+    def size(self) -> int:
+        """The number of coordinates, λ included."""
+        return self.order.size + 1
+
+    @property
+    def domains(self) -> Domains:
+        return self.there.domains
+
+    @cached_property
+    def position(self) -> NDArray[np.int32]:
+        """The place of each coordinate there, -1 for those that are left out."""
+        position = np.full(self.there.size, -1, dtype=np.int32)
+        position[self.order] = np.arange(self.order.size)
+        return position
 
     # --- what the compiled loops read -------------------------------------------------------
 
-    @cached_property
+    @property
+    def high(self) -> int:
+        """Where the groups' highest coefficients begin."""
+        return int(self.position[self.there.high[0]]) if self.domains.n_groups else 0
+
+    @property
     def bounded(self) -> NDArray[np.int32]:
         """Coordinates of the bounded features."""
-        return self.start + np.arange(self.domains.bounded.size, dtype=np.int32)
+        return self.position[self.domains.bounded]
 
-    @cached_property
+    @property
     def places(self) -> NDArray[np.int32]:
-        """Coordinates of the features that are not in groups, -1 for those."""
-        places = self.coordinate.copy()
+        """Coordinates of the columns that are not in groups, -1 for those."""
+        places = self.position[: self.costs.size].copy()
         for group in (*self.domains.groups, *self.domains.held):
             places[group] = -1
         return places
 
-    @cached_property
+    @property
     def tail_columns(self) -> NDArray[np.int32]:
         """The problem's columns of the tail, b not among them."""
-        features = self.coordinate[: self.coordinate.size - int(self.intercept)]
-        order = np.argsort(features, kind="stable")
-        return order[features[order] >= self.start].astype(np.int32)
+        return self.order[self.start : self.order.size - int(self.offset)].astype(np.int32)
+
+    @property
+    def none(self) -> NDArray[np.int32]:
+        """Coordinates of "none" where these stand for b, with a minus."""
+        return self.position[self.there.none[: 0 if self.offset else None]]
 
     def table(self, block: Block) -> Table:
         """A block's samples in these coordinates; kept with the block."""
         kept = block.kept.get("table")
         if kept is None or kept[0] != self.token:
-            codes = self._codes(block)
-            table = Table(block.compiled, codes, self._combined(codes), self)
+            table = Table(block.compiled, self._codes(block), self)
             kept = block.kept["table"] = self.token, table
         return kept[1]
 
@@ -177,158 +175,90 @@ class TableLayout:
         Where a group has no "none", only samples without weight have none of its levels: these
         count as the last.
         """
-        n = self.domains.n_groups
         now = np.hstack([items_of(block, self.domains).now, codes_of(block, self.domains.held)])
-        codes = np.where(now < 0, -1, self.coordinate[now])
-        codes[:, :n] = np.where(now[:, :n] < 0, self.first[1:] - 1, codes[:, :n])
-        return codes
-
-    def _combined(self, codes: NDArray[np.int32]) -> tuple[Any, Any, Any]:
-        """Coordinates of the samples' combinations, the levels each stands for, and their signs.
-
-        Levels of groups are combined while there are few combinations per sample; single levels
-        they are their own coordinates.  Without b, rows have -1 at "none" of all groups but those
-        where they have that: then nothing.
-        """
-        held = [self.coordinate[levels] for _, levels in self.held]
-        known = [np.arange(*ends) for ends in zip(self.first[:-1], self.first[1:], strict=True)]
-        known += [np.append(levels, -1) for levels in held]  # the level left out has no entry
-        none = [*self.none, *[-1] * len(held)]
-        bundles: list[list[int]] = []
-        count, most = 0, math.sqrt(_COMBINED * codes.shape[0])
-        for g, levels in enumerate(known):
-            count *= levels.size
-            if not 0 < count <= most:
-                bundles.append([])
-                count = levels.size
-            bundles[-1].append(g)
-        width = max((len(bundle) for bundle in bundles), default=1) * (1 if self.offset else 2)
-        joint: list[Any] = [codes[:, :0]]
-        entries: list[Any] = [(np.zeros((0, width), dtype=np.int32), np.zeros((0, width)))]
-        end = self.size
-        for bundle in bundles:
-            if len(bundle) == 1 and none[bundle[0]] < 0:
-                joint.append(codes[:, bundle])
-                continue
-            sizes = [known[g].size for g in bundle]
-            own = [
-                np.where(codes[:, g] < 0, known[g].size - 1, codes[:, g] - known[g][0])
-                for g in bundle
-            ]
-            joint.append(end + np.ravel_multi_index(own, sizes)[:, None])
-            count = math.prod(sizes)
-            levels, signs = np.full((count, width), -1, dtype=np.int32), np.ones((count, width))
-            every = np.unravel_index(np.arange(count), sizes)
-            for place, (g, which) in enumerate(zip(bundle, every, strict=True)):
-                there = known[g][which] != none[g]
-                levels[there, place] = known[g][which][there]
-                if none[g] >= 0:
-                    levels[there, -1 - place], signs[:, -1 - place] = none[g], -1.0
-            entries.append((levels, signs))
-            end += count
-        levels, signs = (np.concatenate(part) for part in zip(*entries, strict=True))
-        return np.concatenate(joint, axis=1).astype(np.int32), levels, signs
+        last = [self.position[levels[-1]] for levels in self.there.levels]
+        last += [-1] * len(self.domains.held)
+        return np.where(now < 0, np.array(last, dtype=np.int32), self.position[now])
 
     # --- there and back ---------------------------------------------------------------------
 
-    @cached_property
-    def _left(self) -> BoolArray:
-        """Columns of the problem that have a coordinate."""
-        return self.coordinate >= 0
-
     def coefficients(self, x: FloatArray) -> FloatArray:
         """The problem's coefficients."""
-        domains, out = self.domains, np.zeros(self.coordinate.size)
-        out[self._left] = x[self.coordinate[self._left]]
-        constant = x[self.size - 2] if self.offset else 0.0
-        for g in np.flatnonzero(domains.with_none):
-            none = x[self.first[g + 1] - 1]
-            out[domains.groups[g]] -= none
-            constant += none
+        there, found = self.there, np.zeros(self.there.size)
+        found[self.order] = x[:-1]
+        constant = found[there.offset] if self.offset else 0.0
+        for group, none in zip(self.domains.groups, there.none, strict=True):
+            if none >= 0:
+                found[group] -= found[none]
+                constant += found[none]
+        out = found[: self.costs.size]
         if self.intercept:
             out[-1] = constant
-        elif domains.constant_sum is not None:
-            out[domains.constant_sum] += constant
+        elif self.offset:
+            out[self.domains.constant_sum] += constant
         return out
 
     def inside(self, coefficients: FloatArray, lam: float, push: float) -> FloatArray:
         """Coordinates of coefficients, off all boundaries by a share of λ; λ with room."""
-        domains = self.domains
-        x = np.zeros(self.size)
-        x[self.coordinate[self._left]] = coefficients[self._left]
+        there, domains = self.there, self.domains
+        found = np.zeros(there.size)
+        found[: coefficients.size] = coefficients
         constant = coefficients[-1] if self.intercept else 0.0
-        for dropped, levels in self.held:
-            x[self.coordinate[levels]] -= coefficients[dropped]
-            constant += coefficients[dropped]
-        for column, value in zip(domains.constant, domains.constant_values, strict=True):
-            if self.coordinate[column] < 0:
-                constant += coefficients[column] * value
-        for g in range(domains.n_groups):
-            part = slice(self.first[g], self.first[g + 1])
-            room = push * lam * domains.group_costs[g]
-            shove = room - x[part].min()
-            x[part] += shove
-            constant -= shove
-            x[self.high + g] = x[part].max() + room
+        for reference, levels in zip(self.references, domains.held, strict=True):
+            found[levels] -= coefficients[reference]
+            constant += coefficients[reference]
         if self.offset:
-            x[self.size - 2] = constant
-        x[self.size - 1] = (1.0 + 2.0 * push) * lam
-        return x
+            constant += coefficients[domains.constant] @ domains.constant_values
+        rooms = push * lam * domains.group_costs
+        for levels, high, room in zip(there.levels, there.high, rooms, strict=True):
+            shove = room - found[levels].min()
+            found[levels] += shove
+            constant -= shove
+            found[high] = found[levels].max() + room
+        found[there.offset] = constant
+        return np.append(found[self.order], (1.0 + 2.0 * push) * lam)
 
     # --- what the bound and the steps know of them --------------------------------------------
 
     def newton(self, problem: Problem, epsilon: float, x: FloatArray, mu: float) -> Newton:
         """The driver's half of an iterate, opened at these coordinates."""
-        known = self._coordinates(problem)
-        norm, free, last = known.kind == IN_NORM, known.kind == FREE, self.size - 1
+        known, n_samples, last = self._coordinates(problem), problem.rows.n_samples, self.size - 1
+        norm, free = known.kind == IN_NORM, known.kind == FREE
         free[self.bounded] = False
         scale = np.ones(self.size)  # costs in the norm, standard deviations of free columns
         scale[:last][norm], scale[:last][free] = known.costs[norm], 1.0 / known.spread[free]
         places = np.flatnonzero(norm)
-        cone = cone_of(self.norm.name, places, last) if places.size else no_norm(last)
-        length = self.n_samples // 64 + 300
-        newton = Newton(scale, epsilon, Cones(cone, self._rows()), known, length)
+        cone = cone_of(problem.norm.name, places, last) if places.size else no_norm(last)
+        cones, length = Cones(cone, self._rows(n_samples)), n_samples // 64 + 300
+        newton = Newton(scale, epsilon, cones, known, length)
         newton.open(x / scale, mu)
         return newton
 
     def _coordinates(self, problem: Problem) -> Coordinates:
         """What the bound knows of them, in this order."""
-        there = PieceCoordinates(problem)
-        known = there.coordinates(problem)
-        own = np.flatnonzero(self._left)
-        at = np.full(self.size - 1, there.offset)
-        at[self.coordinate[own]] = own
-        at[self.high + np.arange(self.domains.n_groups)] = there.high
-        some = np.flatnonzero(self.domains.with_none)
-        at[self.first[some + 1] - 1] = there.none[some]
-        spread, place = known.spread[at], None
+        known, at, place = self.there.coordinates(problem), self.order, None
+        spread = known.spread[at]
         if self.offset:
             place, spread[-1] = self.size - 2, 1.0
-        return Coordinates(
-            known.kind[at],
-            known.costs[at],
-            known.norm,
-            spread,
-            known.mean[at],
-            known.size[at],
-            place,
-        )
+        arrays = known.kind[at], known.costs[at], known.norm, spread, known.mean[at], known.size[at]
+        return Coordinates(*arrays, place)
 
-    def _rows(self) -> RowCone:
+    def _rows(self, n_samples: int) -> RowCone:
         """``0 ≤ β_k ≤ high_g``, and trust rows of groups and bounded features."""
-        domains, n_true = self.domains, 2 * int(self.first[-1])
-        categories, groups = np.arange(n_true // 2), np.arange(domains.n_groups)
-        highs = self.high + np.repeat(groups, np.diff(self.first))
-        trusted = [*self.high + groups, *self.bounded, *self.bounded]
+        domains, groups = self.domains, self.high + np.arange(self.domains.n_groups)
+        levels = [self.position[each] for each in self.there.levels]
+        categories = np.concatenate([*levels, self.bounded[:0]])
+        highs = np.repeat(groups, [each.size for each in levels])
+        trusted = [*groups, *self.bounded, *self.bounded]
         costs = np.array([*domains.group_costs, *domains.bounded_costs, *domains.bounded_costs])
         columns = np.array([[*categories, *highs, *trusted], [*categories, *categories, *trusted]])
-        entries = np.zeros((2, n_true + costs.size))
-        entries[0] = np.where(np.arange(entries.shape[1]) < n_true, 1.0, -1.0)
-        entries[0, n_true + groups.size + self.bounded.size :] = 1.0
-        entries[1, n_true // 2 : n_true] = -1.0
-        weight = np.full(entries.shape[1], 1.0 / max(entries.shape[1], self.n_samples))
-        weight[n_true:] = 1.0 / max(costs.size, 1)  # trust rows together: one product
-        price = np.append(np.zeros(n_true), costs)
+        n, one = categories.size, np.ones(columns.shape[1])
+        one[2 * n : one.size - self.bounded.size] = -1.0
+        other = np.zeros_like(one)
+        other[n : 2 * n] = -1.0
+        weight = np.full(one.size, 1.0 / max(one.size, n_samples))
+        weight[2 * n :] = 1.0 / max(costs.size, 1)  # trust rows together: one product
+        entries, price = np.stack([one, other]), np.append(np.zeros(2 * n), costs)
         return RowCone(columns.astype(np.int32), entries, price, weight, self.size - 1, costs)
 
 
@@ -353,7 +283,7 @@ class PieceSamples(Samples[State]):
     ) -> None:
         super().__init__(rows, layout.table)
         self.kappa, self.slopes, self.epsilon = kappa, slopes, epsilon
-        self.nulls = self.n_pieces = 0
+        self.n_pieces = 0
         self.corrected = np.zeros(0)  # all corrections of a dual point together
 
     def open(self, coef: FloatArray, mu: float) -> State:
@@ -364,23 +294,23 @@ class PieceSamples(Samples[State]):
     def linearise(
         self, state: State, coef: FloatArray, primal: float, dual: float, mu: float
     ) -> tuple[State, FloatArray]:
-        state, sums = self.visit(linearise, state, coef, primal, dual, mu, self.most_missing)
+        arguments = coef, primal, dual, mu, self.most_missing
+        state, sums = self.visit(linearise_pieces, state, *arguments)
         self.n_pieces = int(sums[COUNT - SCALARS])
         return state, sums
 
     def with_missing(
         self, state: State, trial: State, coef: FloatArray, mu: float
     ) -> tuple[State, FloatArray]:
-        self.nulls += 1
-        return self.visit(with_missing, self.rows.pair(state, trial), coef, mu)
+        return self.visit(linearise_pieces, self.rows.pair(state, trial), coef, 0.0, 0.0, mu)
 
     def predict(self, state: State, dcoef: FloatArray) -> tuple[State, FloatArray]:
-        return self.visit(follow, state, dcoef, 0.0, 0.0, True)
+        return self.visit(predict_pieces, state, dcoef)
 
     def correct(
         self, state: State, dcoef: FloatArray, centre: float, share: float
     ) -> tuple[State, FloatArray]:
-        return self.visit(follow, state, dcoef, centre, share, False)
+        return self.visit(correct_pieces, state, dcoef, centre, share)
 
     def certify(
         self, state: State, point: State | None, dcoef: FloatArray
@@ -400,8 +330,8 @@ def _open(
     mu: float,
 ) -> tuple[PieceState, tuple[()]]:
     slope = np.zeros(0) if slope is None else slope
-    costs = within_reach(block.flip_costs(kappa), epsilon)
-    return open_pieces(table(block), costs, slope, coef, mu), ()
+    costs = np.broadcast_to(within_reach(block.flip_costs(kappa), epsilon), block.y.shape)
+    return open_pieces(table(block), np.ascontiguousarray(costs), slope, coef, mu), ()
 
 
 # --- fits -----------------------------------------------------------------------------------------
@@ -438,7 +368,6 @@ def interior_point_with_domains(
         "grams": found.n_iter,
         "visits": samples.visits,
         "pieces": samples.n_pieces,
-        "null_steps": samples.nulls,
         "distinct_samples": rows.n_samples,
     }
     return Solution(
@@ -471,12 +400,12 @@ def _plain(block: Block, both: Any, n_items: int) -> tuple[PieceMasses, tuple[()
     kept = np.flatnonzero(point[:, 0] > 0.0)
     own = np.repeat(np.arange(block.y.size), np.diff(state.starts))[kept]
     bits = np.unpackbits(
-        np.ascontiguousarray(state.sets[kept]).astype("<u8").view(np.uint8),
+        np.asarray(state.sets)[kept].astype("<u8").view(np.uint8),
         axis=1,
         bitorder="little",
         count=n_items,
     )
-    flipped = state.pieces[kept, 0] != block.y[own]
+    flipped = np.asarray(state.pieces)[kept, 0] != block.y[own]
     return PieceMasses(own, flipped, np.packbits(bits, axis=1), *point[kept].T.copy()), ()
 
 
