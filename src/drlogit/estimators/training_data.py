@@ -47,7 +47,10 @@ from .tables.encoding import (
 )
 from .tables.frames import TableColumn, columns_of, is_frame, is_table
 from .tables.remarks import SORTED, remarks_on, remarks_on_labels
-from .tables.served_rows import columns_seen, far_outside, number_places, remarks_on_new
+from .tables.served_rows import columns_seen, remarks_on_new
+
+#: Nobody looks at the columns of wider frames of numbers, and remarks on them would take a second.
+_LOOKED_AT = 1000
 
 
 @dataclass(eq=False)
@@ -296,7 +299,8 @@ def _read(estimator: Any, X: Any, sample_weight: Any, ball: Ball) -> ReadTable:
     each = [(column, by if j in categorical else None) for j, column in enumerate(columns)]
     if not categorical and (fill == "error" or not is_table(X)):
         matrix = _numbers(estimator, X, reset=True)
-        seen = columns_seen(matrix, np.arange(matrix.shape[1])) if framed else None
+        each = each[: _LOOKED_AT * (len(each) <= _LOOKED_AT)]
+        seen = columns_seen(each) if each else None
         return ReadTable(matrix, names_given(estimator), None, seen, each)
     _check_table(estimator, X, reset=True)
     weights = check_weights(sample_weight, X.shape[0])
@@ -304,9 +308,8 @@ def _read(estimator: Any, X: Any, sample_weight: Any, ball: Ball) -> ReadTable:
     if not any(feature.columns.size for feature in features):
         said = (remark for column, kind in each for remark in remarks_on(column, kind))
         raise ValueError(f"X has no usable column: {'; '.join(said):.300}")
-    rows = matrix_of_table(features, columns)
-    seen = columns_seen(rows.matrix, number_places(features), rows.absent)
-    return ReadTable(rows.matrix, names_given(estimator), features, seen, each)
+    matrix = matrix_of_table(features, columns)
+    return ReadTable(matrix, names_given(estimator), features, columns_seen(each), each)
 
 
 def names_given(model: Any) -> Sequence[Any]:
@@ -320,24 +323,21 @@ def matrix_of(model: Any, X: Any, features: Features | None = None) -> Matrix:
 
     ``features`` are those of the fit; if they are given, there are no warnings.
     """
-    quiet = features is not None
-    if features is None and hasattr(model, "ball_"):
+    watched = features is None and hasattr(model, "ball_")
+    if features is None and watched:
         features = model.ball_.features
-    X, said = _known_columns(model, X), list[str]()
-    seen = None if quiet or features is None else features.seen
+    X, columns = _known_columns(model, X), list[TableColumn]()
     if features is None or features.are_columns:
         matrix = _numbers(model, X, reset=False)
-        if seen is not None and is_frame(X):
-            said = far_outside(matrix, np.arange(matrix.shape[1]), seen, X.columns)
+        if watched and is_frame(X) and features is not None and features.seen is not None:
+            columns = columns_of(X)
     else:
         _check_table(model, X, reset=False)
         columns = columns_of(X)
-        rows = matrix_of_table(features.each, columns)
-        matrix = rows.matrix
-        if seen is not None:
-            said = remarks_on_new(rows, seen, features.each, columns)
-    for each in said:
-        warnings.warn(each, UserWarning, stacklevel=5)
+        matrix = matrix_of_table(features.each, columns)
+    if watched and columns and features is not None:
+        for said in remarks_on_new(columns, features):
+            warnings.warn(said, UserWarning, stacklevel=5)
     return matrix
 
 

@@ -27,7 +27,7 @@ import scipy.sparse as sp
 
 from ...problem.features import Feature, position_of
 from ...problem.table_statistics import deviation_of
-from ...rows.arrays import BoolArray, FloatArray, Matrix
+from ...rows.arrays import FloatArray, Matrix
 from ...rows.checks import TOO_LARGE, settled
 from .frames import TableColumn, spelt
 from .remarks import tells_rows_apart
@@ -39,17 +39,6 @@ FILLS: tuple[Fill, ...] = get_args(Fill)
 #: Matrices of more entries than this are sparse if at most a quarter of them is not zero.
 _DENSE_ENTRIES = 2**16
 _DENSE_SHARE = 0.25
-
-
-class EncodedRows(NamedTuple):
-    """Rows of a table as a matrix, sparse where that is worth it.
-
-    ``unknown`` says where the table has no level that is known, ``absent`` where it has no value.
-    """
-
-    matrix: Matrix
-    unknown: BoolArray
-    absent: BoolArray
 
 
 class ColumnStatistics(NamedTuple):
@@ -124,33 +113,30 @@ def names_of_columns(features: Iterable[Feature]) -> list[str]:
     return names
 
 
-def matrix_of_table(features: Sequence[Feature], given: Sequence[TableColumn]) -> EncodedRows:
-    """The rows of a table as a matrix; ``ValueError`` says what cannot be encoded."""
+def matrix_of_table(features: Sequence[Feature], given: Sequence[TableColumn]) -> Matrix:
+    """The rows of a table as a matrix, sparse where that is worth it."""
     n_rows, n_columns = len(given[0].values), len(given)
     width = sum(feature.columns.size for feature in features)
     places = np.full((n_rows, n_columns), -1, dtype=np.int32)
-    values, absent = np.ones(places.shape), np.zeros(places.shape, dtype=bool)
+    values = np.ones(places.shape)
     for j, (feature, column) in enumerate(zip(features, given, strict=True)):
         if not feature.columns.size:
             continue
         if feature.values is not None:
-            codes, absent[:, j] = column.codes(feature.values)
+            codes = column.codes(feature.values)
             places[:, j] = np.where(codes < 0, -1, codes + feature.columns[0])
             continue
-        places[:, j], numbers = feature.columns[0], column.numbers
-        absent[:, j] = np.isnan(numbers)
+        places[:, j], values[:, j] = feature.columns[0], column.numbers
         if feature.fill is not None:
-            numbers = np.where(absent[:, j], feature.fill, numbers)
-        values[:, j] = numbers
-    there, names = places >= 0, names_of_columns(features)
+            values[np.isnan(column.numbers), j] = feature.fill
+    there = places >= 0
     if n_rows * width > _DENSE_ENTRIES and n_columns <= _DENSE_SHARE * width:
         ends = np.append(0, np.cumsum(np.count_nonzero(there, axis=1)))
         entries = values[there], places[there], ends
-        matrix = sp.csr_array(entries, shape=(n_rows, width))
-    else:
-        matrix = np.zeros((n_rows, width))
-        matrix[np.nonzero(there)[0], places[there]] = values[there]
-    return EncodedRows(settled(matrix, names), ~there, absent)
+        return settled(sp.csr_array(entries, shape=(n_rows, width)), names_of_columns(features))
+    matrix = np.zeros((n_rows, width))
+    matrix[np.nonzero(there)[0], places[there]] = values[there]
+    return settled(matrix, names_of_columns(features))
 
 
 def find_categorical(given: Sequence[TableColumn], wanted: Any, groups: Any = None) -> list[int]:

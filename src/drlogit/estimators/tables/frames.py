@@ -141,16 +141,14 @@ class TableColumn:
             counts[level] += int(count)
         return +counts
 
-    def codes(self, levels: Sequence[Any]) -> tuple[IndexArray, Any]:
-        """Where each value is among some levels, -1 if it is none of them; and which are missing.
+    def codes(self, levels: Sequence[Any]) -> IndexArray:
+        """Where each value is among some levels, -1 if it is none of them.
 
         Levels that are equal as text are the same, since a reader of files may make 3 of ``"3"``.
         """
         own, codes = self.distinct
         known = {spelt(level): k for k, level in enumerate(levels)}
-        places = [known.get(spelt(level), -1) for level in own]
-        missing = np.array([level is None for level in own])
-        return np.array(places, dtype=np.intp)[codes], missing[codes]
+        return np.array([known.get(spelt(level), -1) for level in own], dtype=np.intp)[codes]
 
 
 def spelt(level: Any) -> str:

@@ -6,15 +6,13 @@ like all others, so ``predict`` warns.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from ...problem.features import Feature
-from ...rows.arrays import BoolArray, FloatArray, IndexArray, Matrix
-from .encoding import EncodedRows
+from ...problem.features import Features
+from ...rows.arrays import FloatArray
 from .frames import TableColumn, listed, spelt
 
 #: Numbers are told if they are outside the training range in more than half of the rows (ages in
@@ -28,105 +26,70 @@ _SHARE, _ABSURD = 0.05, 10.0
 _BY_ACCIDENT = 1e-3
 
 
-def columns_seen(matrix: Matrix, first: IndexArray, absent: BoolArray | None = None) -> FloatArray:
+def columns_seen(columns: Sequence[tuple[TableColumn, str | None]]) -> FloatArray:
     """Smallest number, largest number and share of missing values of each column, as three rows.
 
-    The numbers are NaN for categories.  ``first`` is the position of each column of numbers in the
-    matrix, -1 for a category.
+    The numbers are NaN for categories, those columns that have a kind.
     """
-    gone = np.zeros(first.size) if absent is None else absent.mean(axis=0)
-    return np.array([*_ends(matrix, first), gone])
+    seen = np.full((3, len(columns)), np.nan)
+    for j, (column, kind) in enumerate(columns):
+        if kind is None:
+            values = column.numbers
+            seen[:, j] = np.fmin.reduce(values), np.fmax.reduce(values), np.isnan(values).mean()
+        else:
+            seen[2, j] = column.counts[None] / len(column.values)
+    return seen
 
 
-def number_places(features: Sequence[Feature]) -> IndexArray:
-    """The column of the matrix that each number is, -1 for the other columns."""
-    numbers = [each.values is None and each.columns.size > 0 for each in features]
-    pairs = zip(features, numbers, strict=True)
-    return np.array([each.columns[0] if is_number else -1 for each, is_number in pairs])
-
-
-def remarks_on_new(
-    rows: EncodedRows, seen: FloatArray, features: Sequence[Feature], given: Sequence[TableColumn]
-) -> list[str]:
-    """Warnings about encoded rows of a table."""
-    names = [feature.name for feature in features]
-    far = far_outside(rows.matrix, number_places(features), seen, names)
-    new = _unseen_levels(rows.unknown & ~rows.absent, features, given)
-    return [*new, *_empty(rows.absent, seen[2], features), *far]
-
-
-def far_outside(
-    matrix: Matrix, first: IndexArray, seen: FloatArray, names: Sequence[Any]
-) -> list[str]:
-    """Warnings about numbers outside the training range."""
-    low, high, _ = seen
-    width = high - low
-    least, most = _ends(matrix, first)
-    # Comparisons with NaN are false; a column that did not vary in training has no scale.
-    outside = ((least < low) | (most > high)) & (width > 0.0)
-    named = []
-    for j in np.flatnonzero(outside).tolist():
-        values = matrix[:, [first[j]]]
-        values = np.ravel(values.toarray() if sp.issparse(values) else values)
-        widths = np.maximum(low[j] - values, values - high[j]) / width[j]
-        limit = next(
-            (at for at, share in ((1.0, _SHARE), (0.0, 0.5)) if (widths > at).mean() > share),
-            _ABSURD,
-        )
-        far = widths > limit
-        if far.any():
-            named.append(
-                f"{names[j]!r:.40} ({int(far.sum())} of {far.size} rows, such as "
-                f"{values[far][0]:.6g}; the training data have {low[j]:.6g} to {high[j]:.6g})"
-            )
-    if not named:
-        return []
+def remarks_on_new(columns: Sequence[TableColumn], features: Features) -> list[str]:
+    """Warnings about new rows, given the features of the fit."""
+    assert features.seen is not None
+    new, gone, far = list[str](), list[str](), list[str]()
+    for column, feature, seen in zip(columns, features.each, features.seen.T, strict=True):
+        if not feature.columns.size:
+            continue
+        name, total = f"{column.name!r:.40}", len(column.values)
+        if feature.values is None:
+            missing = int(np.isnan(column.numbers).sum())
+            outside = _outside(column.numbers, *seen[:2].tolist())
+            far += [f"{name} ({outside})"] if outside else []
+        else:
+            known = {spelt(level) for level in (None, *feature.values)}
+            unseen = Counter({k: n for k, n in column.counts.items() if spelt(k) not in known})
+            missing = column.counts[None]
+            for level, _ in unseen.most_common(1):
+                new.append(
+                    f"{name} ({unseen.total()} of {total} rows, such as {spelt(level)!r:.30}; the "
+                    f"training data have {(feature.levels or ('',))[0]!r:.30})"
+                )
+        if missing == total and seen[2] ** total < _BY_ACCIDENT:
+            gone.append(name)
+    said = {
+        "levels are new in {}; they count as the average training sample. Check spelling and "
+        "coding": new,
+        "there is no value in {}, but the training data have some; the scores use the replacement "
+        "for missing values": gone,
+        "numbers are outside the range of the training data in {}; check whether they are in other "
+        "units": far,
+    }
     return [
-        f"numbers are outside the range of the training data in {_columns(named)}; check whether "
-        "they are in other units"
+        text.format(f"{'column' if len(found) == 1 else 'columns'} {listed(found, 3)}")
+        for text, found in said.items()
+        if found
     ]
 
 
-def _ends(matrix: Matrix, first: IndexArray) -> list[FloatArray]:
-    """The smallest and the largest number of each column of a table, NaN for a category."""
-    both = matrix.min(axis=0), matrix.max(axis=0)
-    flat = (np.ravel(end.toarray() if sp.issparse(end) else end) for end in both)
-    return [np.where(first >= 0, end[first], np.nan) for end in flat]
-
-
-def _empty(absent: BoolArray, missing: FloatArray, features: Sequence[Feature]) -> list[str]:
-    """A warning about columns without any value."""
-    n_rows = absent.shape[0]
-    gone = np.flatnonzero(absent.all(axis=0) & (missing**n_rows < _BY_ACCIDENT))
-    if not gone.size:
-        return []
-    named = [f"{features[j].name!r:.40}" for j in gone.tolist()]
-    return [
-        f"none of {n_rows} rows has a value in {_columns(named)}, but the training data have some; "
-        "the scores use the replacement for missing values"
-    ]
-
-
-def _unseen_levels(
-    unknown: BoolArray, features: Sequence[Feature], given: Sequence[TableColumn]
-) -> list[str]:
-    """A warning about levels that the training data do not have."""
-    n_rows, named = unknown.shape[0], []
-    for feature, where, column in zip(features, unknown.T, given, strict=True):
-        if feature.columns.size and where.any():
-            levels, codes = column.distinct
-            example = spelt(levels[codes[np.argmax(where)]])
-            named.append(
-                f"{feature.name!r:.40} ({int(where.sum())} of {n_rows} rows, such as "
-                f"{example!r:.30}; the training data have {(feature.levels or ('',))[0]!r:.30})"
-            )
-    if not named:
-        return []
-    return [
-        f"levels are new in {_columns(named)}; they count as the average training sample. Check "
-        "spelling and coding"
-    ]
-
-
-def _columns(named: Sequence[str]) -> str:
-    return f"{'column' if len(named) == 1 else 'columns'} {listed(named, 3)}"
+def _outside(values: FloatArray, low: float, high: float) -> str:
+    """A description of numbers that are far outside a range, or ""."""
+    if not high > low or not (np.fmin.reduce(values) < low or np.fmax.reduce(values) > high):
+        return ""  # a column that did not vary in training has no scale
+    widths = np.maximum(low - values, values - high) / (high - low)
+    limits = ((1.0, _SHARE), (0.0, 0.5))
+    limit = next((at for at, share in limits if (widths > at).mean() > share), _ABSURD)
+    far = values[widths > limit]
+    if not far.size:
+        return ""
+    return (
+        f"{far.size} of {values.size} rows, such as {far[0]:.6g}; the training data have {low:.6g} "
+        f"to {high:.6g}"
+    )
