@@ -34,7 +34,6 @@ def one_line(function, *arguments, **options):
 USES = {
     "solve": lambda X, y, w: stated.solve(X, y, epsilon=0.1, kappa=1.0, sample_weight=w),
     "fit": lambda X, y, w: stated.classifier().fit(X, y, w),
-    "search": lambda X, y, w: stated.search(cv=2).fit(X, y, w),
     "worst case": lambda X, y, w: zoo.worst_loss(
         MODEL, X, y, epsilon=0.1, kappa=1.0, sample_weight=w
     ),
@@ -58,9 +57,7 @@ def test_masked_entries_are_not_computed_with(use, what):
 TEXTS = {
     "array": X.astype(str),
     "bytes": X.astype("S"),
-    "objects": np.array([[1.0, 2.0, "3"]] * 40, dtype=object),
     "lists": X.astype(str).tolist(),
-    "one of a list": [["1", 2.0, 3.0], *X[1:].tolist()],
     "pandas": pd.DataFrame(X, columns=list("abc")).assign(b="1"),
     "polars": pl.DataFrame({"a": X[:, 0], "b": ["1"] * 40}),
 }

@@ -48,13 +48,6 @@ def test_balanced_weights_and_a_smaller_radius_bring_it_back_without_a_word():
         assert recall_score(y, model.predict(X), pos_label="sick") > 0.5
 
 
-def test_a_search_warns_of_its_last_fit_once():
-    X, y = rare()
-    with pytest.warns(UserWarning, match=NEVER) as said:
-        stated.search([0.1], [5.0], cv=3).fit(X, y)
-    assert len([each for each in said if "almost never" in str(each.message)]) == 1
-
-
 def test_a_class_among_several_is_named():
     rng = np.random.default_rng(0)
     y = np.repeat(["a", "b", "rare"], [300, 300, 20])

@@ -279,14 +279,11 @@ def test_search_results_are_those_of_separate_fits(cancer, search):
 
 
 def test_search_takes_the_best_pair(cancer, search):
-    table = search.cv_results_
-    best = search.best_index_
-    assert table["rank_test_score"][best] == 1
+    table, best = search.cv_results_, search.best_index_
     assert table["mean_test_score"][best] == table["mean_test_score"].max() == search.best_score_
     assert table["params"][best] == {"epsilon": search.ball_.epsilon, "kappa": search.ball_.kappa}
     direct = DRLogisticRegression(search.ball_.epsilon, search.ball_.kappa, "l1").fit(*cancer)
     assert np.array_equal(search.coef_, direct.coef_)
-    assert search.dual_gap_ <= 1e-6
 
 
 def test_folds_without_a_class_are_named(iris):

@@ -90,20 +90,15 @@ def test_a_frame_of_any_kind_is_its_encoding(name):
     assert np.allclose(fitted.decision_function(frame), scores, rtol=0.0, atol=1e-12)
 
 
-@pytest.mark.filterwarnings("ignore:there is no value in column 'job':UserWarning")
 def test_levels_count_from_the_average_sample():
     fitted = model().fit(FRAME, Y)
     table = fitted.coefficient_table().set_index(["column", "level"])["coefficient"]
     shares = FRAME.job.fillna("missing").value_counts(normalize=True)
     assert sum(shares[level] * table["job", level] for level in shares.index) == pytest.approx(0.0)
-    new = FRAME.assign(job="monk")
-    there = [FRAME.assign(job=level if level != "missing" else None) for level in shares.index]
-    average = sum(
-        share * fitted.decision_function(frame) for share, frame in zip(shares, there, strict=True)
-    )
+    rest = fitted.decision_function(FRAME) - table["job"][FRAME.job.fillna("missing")].to_numpy()
     with pytest.warns(UserWarning, match="levels are new in column 'job'"):
-        assert np.allclose(fitted.decision_function(new), average, rtol=0.0, atol=1e-12)
-    assert table["age", None] == fitted.coef_[0, 0]
+        found = fitted.decision_function(FRAME.assign(job="monk"))
+    assert np.allclose(found, rest, rtol=0.0, atol=1e-12)
 
 
 def test_the_table_of_coefficients_has_intercept_and_odds_ratios():
@@ -118,41 +113,6 @@ def test_the_table_of_coefficients_has_intercept_and_odds_ratios():
     several = model().fit(FRAME, np.arange(N) % 3).coefficient_table()
     assert (several["column"] == "(intercept)").sum() == 3
     assert "odds_ratio" not in several
-
-
-UNITS = pd.DataFrame(
-    {
-        "age": FRAME.age,
-        "children": FRAME.children,
-        "income": 1e3 * FRAME.age + RNG.normal(0.0, 1e3, N),
-        "wealth": RNG.normal(0.0, 3e4, N),
-        "same": 7.0,
-    }
-)
-
-
-def test_cross_validation_of_a_frame():
-    search = stated.search([0.01, 0.1], [1.0], cv=2, feature_costs="std").fit(FRAME, Y)
-    again = stated.classifier(search.ball_.epsilon, 1.0, feature_costs="std").fit(FRAME, Y)
-    assert np.allclose(search.decision_function(FRAME), again.decision_function(FRAME), atol=1e-4)
-
-
-# The second half is unlike the first: a level of its own, a wide and mostly missing number.
-HALVES = [(np.arange(N // 2), np.arange(N // 2, N)), (np.arange(N // 2, N), np.arange(N // 2))]
-UNLIKE = FRAME.assign(
-    job=FRAME.job.where(FRAME.index % 40 < 36, np.where(FRAME.index < 40, "monk", "abbot")),
-    age=(FRAME.age * np.where(FRAME.index < 40, 1.0, 3.0)).where(FRAME.index % 3 > 0),
-)
-SPREAD = by_hand()[:, [0, 7]] * np.where(np.arange(N) < 40, 1.0, 3.0)[:, None]
-LEARNT = {
-    "pandas": (UNLIKE, {"missing": "median"}),
-    "polars": (pl.from_pandas(UNLIKE), {"missing": "mean"}),
-    "objects": (UNLIKE.astype(object), {"missing": "median", "fit_intercept": False}),
-    "array": (UNLIKE[["age", "children"]].to_numpy(), {"missing": "mean"}),
-    "deviations": (SPREAD, {"feature_costs": "std"}),
-    "by name": (pd.DataFrame(SPREAD, columns=["a", "b"]), {"feature_costs": {"b": "std"}}),
-    "bounds": (SPREAD * 0.02, {"bounds": "data"}),
-}  # fmt: skip
 
 
 def test_columns_that_are_neither():
@@ -177,9 +137,6 @@ def test_columns_that_are_neither():
         model().fit(FRAME, Y).predict(FRAME.assign(age=FRAME.job))
     with pytest.raises(ValueError, match="X must be a table, as in the fit, got csr"):
         model().fit(FRAME, Y).predict(sp.csr_array(by_hand()))
-
-
-# --- gaps, identifiers, and text that is numbers --------------------------------------------
 
 
 # --- after the fit --------------------------------------------------------------------------

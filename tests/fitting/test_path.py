@@ -19,7 +19,7 @@ from drlogit.fitting.paths import check_kappas, check_radii, kappas_around, radi
 @pytest.mark.parametrize("kappa", [0.5, math.inf])
 def test_path_is_certified_and_monotone(cancer, norm, kappa):
     path = stated.regularization_path(*cancer, n_epsilons=8, kappa=kappa, norm=norm)
-    assert len(path) == 8
+    assert path.epsilons.size == 8
     assert path.epsilons[0] == pytest.approx(path.epsilon_max)
     assert path.epsilons[-1] == pytest.approx(1e-3 * path.epsilon_max)
     assert (np.diff(path.epsilons) < 0.0).all()

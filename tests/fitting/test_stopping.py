@@ -295,7 +295,7 @@ def test_a_path_ends_where_the_time_does(clock, monkeypatch):
     monkeypatch.setattr(paths, "solve_problem", slow)
     with pytest.warns(ConvergenceWarning, match="3 of 5 radii within max_time=3 seconds"):
         path = stated.regularization_path(X, y, n_epsilons=5, max_time=3.0)
-    assert len(path) == len(path.coefs) == len(path.gaps) == 3
+    assert path.epsilons.size == len(path.coefs) == len(path.gaps) == 3
     whole = stated.regularization_path(X, y, n_epsilons=5)
     assert (path.epsilons == whole.epsilons[:3]).all()
 

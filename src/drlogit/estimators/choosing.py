@@ -110,16 +110,6 @@ class RegularizationPath:
     epsilon_max: float
     feature_names: list[str] | None = None
 
-    def __len__(self) -> int:
-        return self.epsilons.size
-
-    def __repr__(self) -> str:
-        return (
-            f"RegularizationPath({len(self)} radii from {self.epsilons[0]:.4g} to "
-            f"{self.epsilons[-1]:.4g}, norm={self.ball.norm!r}, "
-            f"largest gap {self.gaps.max():.1e})"
-        )
-
 
 def regularization_path(
     X: Any,

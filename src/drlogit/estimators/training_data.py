@@ -46,8 +46,13 @@ from .tables.encoding import (
     statistics_of,
 )
 from .tables.frames import TableColumn, columns_of, is_frame, is_table
-from .tables.remarks import SORTED, remarks_on, remarks_on_labels
-from .tables.served_rows import columns_seen, remarks_on_new
+from .tables.remarks import (
+    SORTED,
+    columns_seen,
+    remarks_on,
+    remarks_on_labels,
+    remarks_on_new,
+)
 
 #: Nobody looks at the columns of wider frames of numbers, and remarks on them would take a second.
 _LOOKED_AT = 1000
