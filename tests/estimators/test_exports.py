@@ -15,7 +15,7 @@ from drlogit import DRLogisticRegressionCV
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.* is ignored|levels are new|class .* is almost never:UserWarning",
-    "ignore:there is no value in:UserWarning",
+    "ignore:none of .* rows has a value:UserWarning",
 )
 
 N = 90

@@ -61,13 +61,13 @@ def test_a_constant_column_and_matrices_have_no_range():
 
 def test_a_column_that_is_empty_now_is_noticed():
     model = fitted(HOLES, missing="median")
-    with pytest.warns(UserWarning, match="there is no value in column 'income'"):
+    with pytest.warns(UserWarning, match="none of 60 rows has a value in column 'income'"):
         model.predict(HOLES.assign(income=np.nan))
-    with pytest.warns(UserWarning, match="there is no value in column 'job'"):
+    with pytest.warns(UserWarning, match="none of 60 rows has a value in column 'job'"):
         model.predict(HOLES.assign(job=None))
     # A third was missing in training: of two rows nobody can tell.
     model.predict(HOLES.assign(income=np.nan)[:2])
-    with pytest.warns(UserWarning, match="there is no value in column 'age'"):
+    with pytest.warns(UserWarning, match="none of 1 rows has a value in column 'age'"):
         model.predict(HOLES.assign(age=np.nan)[:1])
 
 

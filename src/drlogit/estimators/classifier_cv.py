@@ -196,7 +196,12 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
                 "DRLogisticRegressionCV takes samples in memory, got a Dask collection: search on "
                 "a part of the rows, and fit all of them with DRLogisticRegression"
             )
-        scorer, ball = self._scorer(), self._stated_ball()
+        scorer: Callable[..., float] = mean_log_likelihood
+        if self.scoring is not None:
+            from sklearn.metrics import check_scoring  # takes a tenth of a second to import
+
+            scorer = check_scoring(self, scoring=self.scoring)
+        ball = self._stated_ball()
         around = self.ball is not None or kappa is not None
         if kappa is not None:
             kappa = as_numbers(kappa, "kappa")
@@ -208,7 +213,8 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         problem, unit = flip_unit(data, differs=differs)
         self._advise(data)
         grid = self._grid(data.ball if around else None, problem, unit, differs=differs)
-        announce(problem, self.on_fold, self.verbose, len(splits) * grid.n_pairs)
+        n_fits = len(splits) * sum(radii.size for radii in grid.epsilons)
+        announce(problem, self.on_fold, self.verbose, n_fits)
         weights = None if sample_weight is None else np.asarray(sample_weight)
         samples = X if is_table(X) else data.matrix, data.y, weights, kappa
         of_folds = stop.sooner(1.0 - 1.0 / (len(splits) + 1.0))
@@ -238,11 +244,6 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         """Training and test rows of each fold."""
         from sklearn.model_selection import check_cv  # takes a tenth of a second to import
 
-        if groups is not None and np.shape(groups) != data.y.shape:
-            raise ValueError(
-                f"groups must have one entry for each of {data.y.size} samples, got shape "
-                f"{np.shape(groups)}"
-            )
         every, cv = np.arange(data.y.size), check_cv(self.cv, data.y, classifier=True)
         return [
             (np.sort(every[train]), np.sort(every[test]))  # ascending: the order that blocks want
@@ -266,14 +267,6 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
                 stacklevel=4,
             )
         return whole if len(whole) else found[[np.argmin(late.sum(axis=1))]]
-
-    def _scorer(self) -> Callable[..., float]:
-        if self.scoring is None:
-            return mean_log_likelihood
-        from sklearn.metrics import check_scoring
-
-        scorer: Callable[..., float] = check_scoring(self, scoring=self.scoring)
-        return scorer
 
     def _grid(self, ball: Ball | None, problem: Problem, unit: FlipCosts, *, differs: bool) -> Grid:
         """Flip costs, as multiples of the unit, and the radii for each.

@@ -37,10 +37,6 @@ class Grid:
     differs: bool
     from_largest: bool
 
-    @property
-    def n_pairs(self) -> int:
-        return sum(radii.size for radii in self.epsilons)
-
 
 def flip_unit(data: TrainingData, *, differs: bool) -> tuple[Problem, FlipCosts]:
     """The problem of samples at ε = 0, and the flip costs that a grid multiplies."""

@@ -302,11 +302,9 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
             places, costs = [("(intercept)", None), *places], np.append(np.inf, costs)
             coef = np.column_stack([self.intercept_, coef])
         found = pd.DataFrame(places * K, columns=["column", "level"], dtype=object)
+        found.insert(0, "class", np.repeat(self.classes_[-K:], len(places)))
         found["cost"], found["coefficient"] = np.tile(costs, K), coef.ravel()
-        if K > 1:
-            found.insert(0, "class", np.repeat(self.classes_, len(places)))
-        else:
-            found.insert(0, "class", self.classes_[1])  # whose log-odds these are
+        if K == 1:
             with np.errstate(over="ignore"):  # infinite odds are an answer
                 found["odds_ratio"] = np.exp(found["coefficient"])
         return found
@@ -409,5 +407,6 @@ def _flat(scores: FloatArray) -> FloatArray:
 
 
 def _log_probabilities(scores: FloatArray) -> FloatArray:
-    both = np.column_stack([-scores, scores])
-    return log_expit(both) if scores.shape[1] == 1 else np.asarray(log_softmax(scores, axis=1))
+    if scores.shape[1] == 1:
+        return np.asarray(log_expit(np.column_stack([-scores, scores])))
+    return np.asarray(log_softmax(scores, axis=1))

@@ -203,11 +203,11 @@ def columns_seen(columns: Sequence[tuple[TableColumn, str | None]]) -> FloatArra
 def remarks_on_new(columns: Sequence[TableColumn], features: Features) -> list[str]:
     """Warnings about new rows, given the features of the fit."""
     assert features.seen is not None
-    new, gone, far = list[str](), list[str](), list[str]()
+    new, gone, far, total = list[str](), list[str](), list[str](), len(columns[0].values)
     for column, feature, seen in zip(columns, features.each, features.seen.T, strict=True):
         if not feature.columns.size:
             continue
-        name, total = f"{column.name!r:.40}", len(column.values)
+        name = f"{column.name!r:.40}"
         if feature.values is None:
             missing = int(np.isnan(column.numbers).sum())
             outside = _outside(column.numbers, *seen[:2].tolist())
@@ -226,8 +226,8 @@ def remarks_on_new(columns: Sequence[TableColumn], features: Features) -> list[s
     said = {
         "levels are new in {}; they count as the average training sample. Check spelling and "
         "coding": new,
-        "there is no value in {}, but the training data have some; the scores use the replacement "
-        "for missing values": gone,
+        f"none of {total} rows has a value in {{}}, but the training data have some; the scores "
+        "use the replacement for missing values": gone,
         "numbers are outside the range of the training data in {}; check whether they are in other "
         "units": far,
     }
