@@ -136,7 +136,7 @@ def main() -> None:
         iterations.append(result.n_iter)
         if result.gap > arguments.tol:
             failed[kind] += 1
-            kappa = "many" if np.ndim(options["kappa"]) else f"{options['kappa']:g}"
+            kappa = f"{options['kappa']:g}" if np.isscalar(options["kappa"]) else "many"
             print(
                 f"{k:5d} {kind:15s} {X.shape} epsilon={options['epsilon']:g} kappa={kappa}"
                 f" norm={options['norm']} intercept={options['fit_intercept']}"

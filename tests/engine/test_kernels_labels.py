@@ -69,7 +69,7 @@ class Samples:
         live = self.w * self.flips
         kappa = np.ascontiguousarray(np.vstack([self.prices.T, live]))
         fixed = np.ascontiguousarray(self.p.T) if self.linear else np.zeros((0, 0))
-        now = np.vstack([self.scores.T[1:], self.p.T, self.r.T, self.a.T])
+        now = np.vstack([self.scores.T[1:], self.r.T, self.a.T, self.p.T])
         degree = float(live @ self.can.sum(axis=1))
         return _labels.LabelState(
             self.K, degree, self.codes, kappa, fixed, np.ascontiguousarray(now)

@@ -221,12 +221,12 @@ cdef cloned conditions(Py_ssize_t K, Py_ssize_t m, Py_ssize_t b, Py_ssize_t ld, 
 
 
 cdef cloned slopes_of(Py_ssize_t K, Py_ssize_t m, Py_ssize_t b, Py_ssize_t ld, In w, In y, In p,
-                      Out col) noexcept nogil:
-    """Columns of the loss's gradient where no label flips, but for the observed labels."""
+                      const int* codes, Out col) noexcept nogil:
+    """Columns of the loss's gradient where no label flips."""
     cdef Py_ssize_t i, k
     for k in range(1, K):
         for i in range(m):
-            col[(k - 1) * b + i] = w[i] * y[i] * p[k * ld + i]
+            col[(k - 1) * b + i] = w[i] * y[i] * (p[k * ld + i] - (1.0 if codes[i] == k else 0.0))
 
 
 cdef cloned pair_weights(Py_ssize_t m, In w, In p, In other_p, In hinge, In a, In inv, In other_a,
@@ -437,7 +437,7 @@ cdef class LabelState:
     codes    positions of the observed labels
     kappa    label costs, 0 of labels out of reach, and ``live`` as the last row; or no rows at all
     fixed    p of a linear loss p·s in place of lse(s), or no rows at all
-    now      scores of all labels but the first, p, slacks and shares (or only the first two)
+    now      scores of all labels but the first, slacks and shares where labels flip, and p
     second   second-order terms, after ``predict_labels``
     step     changes of scores, slacks and shares, after ``correct_labels``
     """
@@ -465,7 +465,8 @@ cdef class LabelState:
 
     def tables(self):
         """Scores of all labels but the first, p, slacks and shares (empty where no label flips)."""
-        return np.split(np.asarray(self.now), [self.K - 1, 2 * self.K - 1, 3 * self.K - 1])
+        now, K = np.asarray(self.now), self.K
+        return now[:K - 1], now[-K:], *np.split(now[K - 1:-K], 2)
 
     def curved(self):
         """p (zero with a linear loss) and D = a/r, (labels, samples) each; one D if none flips."""
@@ -497,75 +498,14 @@ cdef LabelState new_state(LabelState of, double[:, ::1] now):
     return state
 
 
-cdef int check(CompiledRows rows, LabelState state, const double[::1] coef) except -1:
-    """Check the lengths of the arrays that a visit reads; λ is the last of the coefficients."""
-    cdef Py_ssize_t n = rows.n_samples, K = state.K, flips = state.kappa.shape[0] > 0
-    fit(coef.shape[0] == (K - 1) * rows.n_columns + 1, "coefficients")
-    fit(state.codes.shape[0] == n and state.now.shape[1] == n, "samples")
-    fit(state.now.shape[0] == (2 + 2 * flips) * K - 1, "tables")
-    fit(not flips or (state.kappa.shape[0] == K + 1 and state.kappa.shape[1] == n), "kappa")
-    fit(not state.fixed.shape[0] or (state.fixed.shape[0] == K and state.fixed.shape[1] == n),
-        "probabilities")
-    if state.second is not None:
-        fit(state.second.shape[0] == K and state.second.shape[1] == n, "second-order terms")
-    if state.step is not None:
-        fit(state.step.shape[0] == 3 * K - 1 and state.step.shape[1] == n, "steps")
-    return 0
-
-
 cdef inline Tables tables(double[:, ::1] table, Py_ssize_t K, Py_ssize_t lo) noexcept nogil:
-    """The rows of a state from sample ``lo`` on; slacks and shares only with flips."""
+    """The rows of a state from sample ``lo`` on, or of a step, which has no p."""
     cdef Tables found
-    found.s = &table[0, lo]
-    found.p = &table[K - 1, lo]
-    found.r = found.a = NULL
+    found.s, found.p = &table[0, lo], &table[table.shape[0] - K, lo]
+    found.r = found.a = found.p
     if table.shape[0] > 2 * K - 1:
-        found.r, found.a = &table[2 * K - 1, lo], &table[3 * K - 1, lo]
+        found.r, found.a = &table[K - 1, lo], &table[2 * K - 1, lo]
     return found
-
-
-cdef inline Tables direction(double[:, ::1] table, Py_ssize_t K, Py_ssize_t lo) noexcept nogil:
-    """The rows of a direction: changes of scores, slacks and shares."""
-    cdef Tables found
-    found.s, found.r, found.a = &table[0, lo], &table[K - 1, lo], &table[2 * K - 1, lo]
-    found.p = NULL
-    return found
-
-
-cdef inline Panel panel_of(double[:, ::1] work, Py_ssize_t K) noexcept nogil:
-    """The parts of a work space of 5 K + WORK rows."""
-    cdef Panel v
-    v.s, v.dr, v.da = &work[0, 0], &work[K, 0], &work[2 * K, 0]
-    v.inv, v.by_sample, v.most = &work[3 * K, 0], &work[4 * K, 0], &work[5 * K, 0]
-    v.log, v.total, v.hinge = &work[5 * K + 1, 0], &work[5 * K + 2, 0], &work[5 * K + 3, 0]
-    v.d, v.spare = &work[5 * K + 4, 0], &work[5 * K + 5, 0]
-    return v
-
-
-cdef void scores(CompiledRows rows, Py_ssize_t lo, Py_ssize_t m, Py_ssize_t K, Py_ssize_t b,
-                 const double* coef, double* by_sample, double* s) noexcept nogil:
-    """Scores of m samples from ``lo`` on, or their changes: those of the first label are 0."""
-    cdef Py_ssize_t i, k
-    memset(s, 0, m * sizeof(double))
-    if K == 2:
-        rows.margins(lo, lo + m, coef, s + b)
-    else:
-        rows.scores(lo, lo + m, coef, <int>(K - 1), by_sample)
-        for k in range(1, K):
-            for i in range(m):
-                s[k * b + i] = by_sample[i * (K - 1) + k - 1]
-    for k in range(1, K):
-        for i in range(m):
-            s[k * b + i] *= rows.y[lo + i]
-
-
-cdef void gather(Py_ssize_t K, CompiledRows rows, const double[:, ::1] adjoints, Py_ssize_t first,
-                 double side, double* out) noexcept nogil:
-    """Rows of adjoints from ``first`` on, one for each label but the first, and λ's entry."""
-    cdef Py_ssize_t k, n = rows.n_columns
-    for k in range(K - 1):
-        memcpy(out + k * n, &adjoints[first + k, 0], n * sizeof(double))
-    out[(K - 1) * n] = side
 
 
 # --- visits ---------------------------------------------------------------------------------------
@@ -579,6 +519,149 @@ cpdef Py_ssize_t matrices_length(Py_ssize_t K, Py_ssize_t n_columns):
     return pairs * stride * stride - stride + (K - 1) * n_columns + 1
 
 
+cdef class Visit:
+    """A visit to a block, panel by panel: rows, state, and work space for ``kinds`` adjoints.
+
+    ``lo``, ``m``, ``w``, ``y``, ``at``, ``kap`` and ``live`` are those of the present panel.
+    """
+    cdef CompiledRows rows
+    cdef LabelState state
+    cdef Py_ssize_t K, C, P, n, b, lo, m
+    cdef bint flips
+    cdef double[:, ::1] now, work, columns, adjoints
+    cdef double* col
+    cdef Panel v
+    cdef Tables at
+    cdef const double* w
+    cdef const double* y
+    cdef const double* kap
+    cdef const double* live
+    cdef const double* coef
+
+    def __init__(self, CompiledRows rows, LabelState state, const double[::1] coef, kinds, now):
+        cdef Py_ssize_t n = rows.n_samples, b = rows.panel, K = state.K
+        cdef bint flips = state.kappa.shape[0] > 0
+        self.K, self.C, self.P, self.n, self.b = K, K - 1, (K - 1) * rows.n_columns + 1, n, b
+        fit(coef.shape[0] == self.P, "coefficients")
+        fit(state.codes.shape[0] == n and state.now.shape[1] == n, "samples")
+        fit(state.now.shape[0] == (2 + 2 * flips) * K - 1, "tables")
+        fit(not flips or (state.kappa.shape[0] == K + 1 and state.kappa.shape[1] == n), "kappa")
+        fit(not state.fixed.shape[0] or (state.fixed.shape[0] == K and state.fixed.shape[1] == n),
+            "probabilities")
+        self.state, self.flips, self.coef, self.now = state, flips, &coef[0], now
+        self.work, self.columns = np.empty((5 * K + WORK, b)), np.empty((kinds * (K - 1), b))
+        self.adjoints, self.col = np.zeros((kinds * (K - 1), rows.stride)), &self.columns[0, 0]
+        self.v.s, self.v.dr, self.v.da = &self.work[0, 0], &self.work[K, 0], &self.work[2 * K, 0]
+        self.v.inv, self.v.by_sample = &self.work[3 * K, 0], &self.work[4 * K, 0]
+        self.v.most, self.v.log = &self.work[5 * K, 0], &self.work[5 * K + 1, 0]
+        self.v.total, self.v.hinge = &self.work[5 * K + 2, 0], &self.work[5 * K + 3, 0]
+        self.v.d, self.v.spare = &self.work[5 * K + 4, 0], &self.work[5 * K + 5, 0]
+        self.lo = self.m = 0
+        self.rows = rows.borrow()
+
+    cdef bint next(self) noexcept nogil:
+        """Go to the next panel; False after the last one."""
+        self.lo += self.m
+        self.m = min(self.b, self.n - self.lo)
+        if self.m == 0:
+            return False
+        self.w, self.y = &self.rows.w[self.lo], &self.rows.y[self.lo]
+        self.at = tables(self.now, self.K, self.lo)
+        if self.flips:
+            self.kap, self.live = &self.state.kappa[0, self.lo], &self.state.kappa[self.K, self.lo]
+        return True
+
+    cdef void scores(self) noexcept nogil:
+        """Scores of a panel at ``coef``, or their changes: those of the first label are 0."""
+        cdef Py_ssize_t i, k, m = self.m, b = self.b
+        cdef double* s = self.v.s
+        memset(s, 0, m * sizeof(double))
+        if self.K == 2:
+            self.rows.margins(self.lo, self.lo + m, self.coef, s + b)
+        else:
+            self.rows.scores(self.lo, self.lo + m, self.coef, <int>self.C, self.v.by_sample)
+            for k in range(self.C):
+                for i in range(m):
+                    s[(k + 1) * b + i] = self.v.by_sample[i * self.C + k]
+        for k in range(1, self.K):
+            for i in range(m):
+                s[k * b + i] *= self.y[i]
+
+    cdef void keep_scores(self) noexcept nogil:
+        cdef Py_ssize_t k
+        for k in range(self.C):
+            memcpy(self.at.s + k * self.n, self.v.s + (k + 1) * self.b, self.m * sizeof(double))
+
+    cdef void stiffen(self, double least) noexcept nogil:
+        stiffnesses(self.K, self.m, self.b, self.n, self.live, self.at.r, self.at.a, least,
+                    self.v.inv, self.v.total, self.v.hinge)
+
+    cdef void place(self, double primal, double dual) noexcept nogil:
+        """Scores, slacks and shares of a panel after a step of these lengths, to ``coef``."""
+        cdef Py_ssize_t i, k, m = self.m, n = self.n
+        cdef Tables was = tables(self.state.now, self.K, self.lo), d = was
+        if not self.flips:
+            self.scores()
+            self.keep_scores()
+            return
+        if self.state.step is None:
+            primal = dual = 0.0
+        else:
+            d = tables(self.state.step, self.K, self.lo)
+        moved(self.K, m, n, was.r, was.a, d.r, d.a, primal, dual, self.at.r, self.at.a,
+              self.v.spare, self.v.spare + self.b)
+        memset(self.v.s, 0, m * sizeof(double))
+        for k in range(self.C):
+            for i in range(m):
+                self.v.s[(k + 1) * self.b + i] = was.s[k * n + i] + primal * d.s[k * n + i]
+        self.keep_scores()
+
+    cdef void evaluate(self, double* scalars) noexcept nogil:
+        """Probabilities and lse of a panel; their part of the scalars."""
+        cdef Py_ssize_t i, k, n = self.n, b = self.b
+        cdef Panel v = self.v
+        if self.state.fixed.shape[0]:
+            for i in range(self.m):
+                v.most[i] = v.log[i] = 0.0
+            for k in range(self.K):
+                for i in range(self.m):
+                    self.at.p[k * n + i] = self.state.fixed[k, self.lo + i]
+                    v.log[i] += self.at.p[k * n + i] * v.s[k * b + i]
+        else:
+            softmax(self.K, self.m, b, n, self.w, v.s, self.at.p, v.most, v.log, v.spare,
+                    scalars + _sums.ENTROPY)
+        for i in range(self.m):
+            k = self.state.codes[self.lo + i]
+            scalars[_sums.LOSS] += self.w[i] * (v.log[i] + (v.most[i] - v.s[k * b + i]))
+
+    cdef void follow(self, double centre, double share, const double* e,
+                     double* costs) noexcept nogil:
+        """Changes of a panel along ``coef``, products to ``centre``; the costs of step lengths."""
+        cdef Py_ssize_t K = self.K, m = self.m, n = self.n, b = self.b
+        cdef Panel v = self.v
+        cdef Tables at = self.at
+        self.scores()
+        if not self.flips:
+            return
+        self.stiffen(0.0)
+        towards(K, m, b, n, self.kap, at.r, at.a, v.inv, v.total, v.s, self.coef[self.P - 1],
+                centre, share, e, v.dr, v.da, v.spare)
+        falls(K, m, b, n, at.a, v.inv, v.dr, v.da, v.spare, v.spare + b)
+        book_panel(K, m, b, n, self.live, at.r, at.a, v.dr, v.da, v.spare, v.spare + b, costs)
+
+    cdef void adjoint(self, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+        """Add the columns of some kinds to their adjoints."""
+        self.rows.adjoint(self.lo, self.lo + self.m, self.col + first * self.C * self.b,
+                          <int>((last - first) * self.C), &self.adjoints[first * self.C, 0])
+
+    cdef void gather(self, Py_ssize_t kind, double side, double* out) noexcept nogil:
+        """An adjoint, one after another for each label but the first, and λ's entry."""
+        cdef Py_ssize_t k, n = self.rows.n_columns
+        for k in range(self.C):
+            memcpy(out + k * n, &self.adjoints[kind * self.C + k, 0], n * sizeof(double))
+        out[self.C * n] = side
+
+
 def open_labels(CompiledRows rows, const int[::1] codes, kappa, const double[:, ::1] fixed,
                 const double[::1] coef, double mu):
     """The state on the central path (5).
@@ -586,93 +669,56 @@ def open_labels(CompiledRows rows, const int[::1] codes, kappa, const double[:, 
     ``kappa``: (labels, samples), infinite for labels out of reach, or None in a problem without
     flips.  All blocks agree on that, whatever labels their own samples can get.
     """
-    cdef Py_ssize_t block, lo, m, n = rows.n_samples, b = rows.panel, k
+    cdef Py_ssize_t n = rows.n_samples
     cdef bint flips = kappa is not None
     fit(not flips or kappa.shape[1] == n, "kappa")
-    cdef Py_ssize_t K = kappa.shape[0] if flips else (coef.shape[0] - 1) // rows.n_columns + 1
+    K = kappa.shape[0] if flips else (coef.shape[0] - 1) // rows.n_columns + 1
     now = np.zeros(((4 if flips else 2) * K - 1, n))
     costs, degree = np.zeros((0, n)), 0.0
     if flips:
         within = np.isfinite(kappa)
         live = np.asarray(rows.w) * (within.sum(axis=0) > 1)
         costs, degree = np.vstack([np.where(within, kappa, 0.0), live]), live @ within.sum(axis=0)
-        now[3 * K - 1:] = within
+        now[2 * K - 1:3 * K - 1] = within
     cdef LabelState state = LabelState(K, degree, codes, costs, fixed, now)
-    check(rows, state, coef)
-    cdef double[:, ::1] work = np.empty((5 * K + WORK, b))
-    cdef Panel v = panel_of(work, K)
-    cdef Tables at
-    rows = rows.borrow()
-    for block in range((n + b - 1) // b):
-        lo = block * b
-        m, at = min(b, n - lo), tables(state.now, K, lo)
-        scores(rows, lo, m, K, b, &coef[0], v.by_sample, v.s)
-        for k in range(1, K):
-            memcpy(at.s + (k - 1) * n, v.s + k * b, m * sizeof(double))
+    cdef Visit visit = Visit(rows, state, coef, 1, state.now)
+    cdef double* spare = visit.v.spare
+    while visit.next():
+        visit.scores()
+        visit.keep_scores()
         if flips:
-            central(K, m, b, n, &state.kappa[0, lo], v.s, coef[coef.shape[0] - 1], mu, at.r, at.a,
-                    v.spare, v.spare + b, v.spare + 2 * b)
-    rows.free()
+            central(visit.K, visit.m, visit.b, n, visit.kap, visit.v.s, coef[visit.P - 1], mu,
+                    visit.at.r, visit.at.a, spare, spare + visit.b, spare + 2 * visit.b)
+    visit.rows.free()
     return state
 
 
-cdef void place(CompiledRows rows, LabelState state, Py_ssize_t lo, Py_ssize_t m,
-                const double* coef, double primal, double dual, Tables at, Panel v) noexcept nogil:
-    """Scores, slacks and shares of a panel after a step of these lengths, to ``coef``."""
-    cdef Py_ssize_t i, k, K = state.K, n = rows.n_samples, b = rows.panel
-    cdef Tables was = tables(state.now, K, lo), d = was
-    if state.kappa.shape[0] == 0:
-        scores(rows, lo, m, K, b, coef, v.by_sample, v.s)
-        for k in range(1, K):
-            memcpy(at.s + (k - 1) * n, v.s + k * b, m * sizeof(double))
-        return
-    if state.step is None:
-        primal = dual = 0.0
+cdef void add_conditions(Visit visit, double lam, double* scalars, double* side) noexcept nogil:
+    """Columns of a panel for the gradient, and with flips for λ's column and the right side."""
+    cdef Py_ssize_t b = visit.b
+    cdef Panel v = visit.v
+    cdef Tables at = visit.at
+    if visit.flips:
+        conditions(visit.K, visit.m, b, visit.n, visit.w, visit.y, visit.live, visit.kap, lam, v.s,
+                   at.r, at.a, at.p, v.inv, v.total, v.hinge, v.most, v.log, v.spare, v.spare + b,
+                   v.spare + 2 * b, visit.col, scalars, side)
     else:
-        d = direction(state.step, K, lo)
-    moved(K, m, n, was.r, was.a, d.r, d.a, primal, dual, at.r, at.a, v.spare, v.spare + b)
-    memset(v.s, 0, m * sizeof(double))
-    for k in range(1, K):
-        for i in range(m):
-            v.s[k * b + i] = was.s[(k - 1) * n + i] + primal * d.s[(k - 1) * n + i]
-            at.s[(k - 1) * n + i] = v.s[k * b + i]
+        slopes_of(visit.K, visit.m, b, visit.n, visit.w, visit.y, at.p,
+                  &visit.state.codes[visit.lo], visit.col + GRADIENT * visit.C * b)
 
 
-cdef void evaluated(CompiledRows rows, LabelState state, Py_ssize_t lo, Py_ssize_t m, Tables at,
-                    Panel v, double* scalars) noexcept nogil:
-    """Probabilities and lse of a panel; their part of the scalars."""
-    cdef Py_ssize_t i, k, K = state.K, n = rows.n_samples, b = rows.panel
-    cdef const double* w = &rows.w[lo]
-    if state.fixed.shape[0]:
-        for i in range(m):
-            v.most[i] = v.log[i] = 0.0
-        for k in range(K):
-            for i in range(m):
-                at.p[k * n + i] = state.fixed[k, lo + i]
-                v.log[i] += at.p[k * n + i] * v.s[k * b + i]
-    else:
-        softmax(K, m, b, n, w, v.s, at.p, v.most, v.log, v.spare, scalars + _sums.ENTROPY)
-    for i in range(m):
-        k = state.codes[lo + i]
-        scalars[_sums.LOSS] += w[i] * (v.log[i] + (v.most[i] - v.s[k * b + i]))
-
-
-cdef void follow(CompiledRows rows, LabelState state, Py_ssize_t lo, Py_ssize_t m,
-                 const double* dcoef, double centre, double share, const double* e, Panel v,
-                 double* costs) noexcept nogil:
-    """Changes of a panel along a direction, products to ``centre``; the costs of step lengths."""
-    cdef Py_ssize_t K = state.K, n = rows.n_samples, b = rows.panel
-    cdef Tables at = tables(state.now, K, lo)
-    cdef const double* live
-    scores(rows, lo, m, K, b, dcoef, v.by_sample, v.s)
-    if state.kappa.shape[0] == 0:
-        return
-    live = &state.kappa[K, lo]
-    stiffnesses(K, m, b, n, live, at.r, at.a, 0.0, v.inv, v.total, v.hinge)
-    towards(K, m, b, n, &state.kappa[0, lo], at.r, at.a, v.inv, v.total, v.s,
-            dcoef[(K - 1) * rows.n_columns], centre, share, e, v.dr, v.da, v.spare)
-    falls(K, m, b, n, at.a, v.inv, v.dr, v.da, v.spare, v.spare + b)
-    book_panel(K, m, b, n, live, at.r, at.a, v.dr, v.da, v.spare, v.spare + b, costs)
+cdef void add_matrices(Visit visit, double bend, double* matrix) noexcept nogil:
+    """The Gram matrix of a panel for each pair of labels."""
+    cdef Py_ssize_t j, k, n = visit.n, b = visit.b, S = visit.rows.stride
+    cdef Panel v = visit.v
+    cdef Tables at = visit.at
+    for k in range(1, visit.K):
+        for j in range(k):
+            pair_weights(visit.m, visit.w, at.p + j * n, at.p + k * n, v.hinge, at.a + j * n,
+                         v.inv + j * b, at.a + k * n, v.inv + k * b, v.total, bend, visit.flips,
+                         v.d)
+            visit.rows.gram(visit.lo, visit.lo + visit.m, v.d, matrix)
+            matrix += S * S
 
 
 def linearise_labels(CompiledRows rows, LabelState state, const double[::1] coef, double primal,
@@ -682,65 +728,33 @@ def linearise_labels(CompiledRows rows, LabelState state, const double[::1] coef
     Without ``gram`` there is no matrix; without ``terms`` only λ's entries of the right side's
     parts are formed.  Hinges of less stiffness than ``least`` stay out of the matrix.
     """
-    cdef Py_ssize_t block, lo, i, j, k, q, m, n = rows.n_samples, b = rows.panel
-    cdef Py_ssize_t K = state.K, C = K - 1
-    cdef Py_ssize_t P = C * rows.n_columns + 1, S = rows.stride
-    cdef Py_ssize_t matrix = matrices_length(K, rows.n_columns) if gram else 0
-    cdef bint flips = state.kappa.shape[0] > 0
-    check(rows, state, coef)
-    cdef double bend = 0.0 if state.fixed.shape[0] else 1.0, lam = coef[P - 1]
-    cdef double[:, ::1] after = np.empty((state.now.shape[0], n))
-    cdef double[:, ::1] work = np.empty((5 * K + WORK, b))
-    cdef double[:, ::1] columns = np.empty((ADJOINTS * C, b))
-    cdef double[:, ::1] adjoints = np.zeros((ADJOINTS * C, S))
+    cdef double[:, ::1] after = np.empty((state.now.shape[0], rows.n_samples))
+    cdef Visit visit = Visit(rows, state, coef, ADJOINTS, after)
+    cdef Py_ssize_t j, P = visit.P
+    cdef Py_ssize_t matrix = matrices_length(state.K, rows.n_columns) if gram else 0
     sums = np.zeros(matrix + 3 * P + _sums.SCALARS)
     cdef double[::1] view = sums
     cdef Linearised out = linearised(&view[0], P, matrix)
-    cdef Py_ssize_t first = LAMBDA if gram else GRADIENT, formed = ADJOINTS if terms else AFFINE
-    cdef double* col = &columns[0, 0]
+    cdef double bend = 0.0 if state.fixed.shape[0] else 1.0
+    cdef Py_ssize_t first = LAMBDA if gram else GRADIENT, last = ADJOINTS if terms else AFFINE
     cdef double side[ADJOINTS]
-    cdef const double* w
-    cdef const double* y
-    cdef Panel v = panel_of(work, K)
-    cdef Tables at
-    for j in range(ADJOINTS):
-        side[j] = 0.0
-    rows = rows.borrow()
+    memset(side, 0, sizeof(side))
     with nogil:
-        for block in range((n + b - 1) // b):
-            lo = block * b
-            m, w, y, at = min(b, n - lo), &rows.w[lo], &rows.y[lo], tables(after, K, lo)
-            place(rows, state, lo, m, &coef[0], primal, dual, at, v)
-            evaluated(rows, state, lo, m, at, v, out.scalars)
-            if flips:
-                stiffnesses(K, m, b, n, &state.kappa[K, lo], at.r, at.a, least, v.inv, v.total,
-                            v.hinge)
-                conditions(K, m, b, n, w, y, &state.kappa[K, lo], &state.kappa[0, lo], lam, v.s,
-                           at.r, at.a, at.p, v.inv, v.total, v.hinge, v.most, v.log, v.spare,
-                           v.spare + b, v.spare + 2 * b, col, out.scalars, side)
-                rows.adjoint(lo, lo + m, col + first * C * b, <int>((formed - first) * C),
-                             &adjoints[first * C, 0])
-            else:
-                slopes_of(K, m, b, n, w, y, at.p, col)
-                for i in range(m):
-                    k = state.codes[lo + i]
-                    if k > 0:
-                        col[(k - 1) * b + i] -= w[i] * y[i]
-                rows.adjoint(lo, lo + m, col, <int>C, &adjoints[GRADIENT * C, 0])
-            q = 0
-            for k in range(1, K if gram else 1):
-                for j in range(k):
-                    pair_weights(m, w, at.p + j * n, at.p + k * n, v.hinge, at.a + j * n,
-                                 v.inv + j * b, at.a + k * n, v.inv + k * b, v.total, bend, flips,
-                                 v.d)
-                    rows.gram(lo, lo + m, v.d, out.matrix + q * S * S)
-                    q += 1
-        if not flips:
+        while visit.next():
+            visit.place(primal, dual)
+            visit.evaluate(out.scalars)
+            if visit.flips:
+                visit.stiffen(least)
+            add_conditions(visit, coef[P - 1], out.scalars, side)
+            visit.adjoint(first if visit.flips else GRADIENT, last if visit.flips else AFFINE)
+            if gram:
+                add_matrices(visit, bend, out.matrix)
+        if not visit.flips:
             out.scalars[_sums.VALUE] = out.scalars[_sums.LOSS]
         out.scalars[_sums.DEGREE] = state.degree
         for j in range(first, ADJOINTS):
-            gather(K, rows, adjoints, j * C, side[j], out.lam_column + j * P)
-    rows.free()
+            visit.gather(j, side[j], out.lam_column + j * P)
+    visit.rows.free()
     return new_state(state, after), sums
 
 
@@ -749,32 +763,25 @@ def predict_labels(CompiledRows rows, LabelState state, const double[::1] dcoef,
 
     Without ``terms``, of the second-order terms' part of the right side only λ's entry is formed.
     """
-    cdef Py_ssize_t block, lo, m, n = rows.n_samples, b = rows.panel, K = state.K
-    cdef Py_ssize_t P = (K - 1) * rows.n_columns + 1
-    check(rows, state, dcoef)
-    fit(state.kappa.shape[0] > 0, "flips")
-    sums = np.zeros(P + _sums.CHANGES + 2 * _sums.LEVELS)
-    cdef double[:, ::1] second = np.empty((K, n)), adjoints = np.zeros((K - 1, rows.stride))
-    cdef double[:, ::1] work = np.empty((5 * K + WORK, b)), columns = np.empty((K - 1, b))
+    fit(state.flips, "flips")
+    cdef Visit visit = Visit(rows, state, dcoef, 1, state.now)
+    sums = np.zeros(visit.P + _sums.CHANGES + 2 * _sums.LEVELS)
+    cdef double[:, ::1] second = np.empty((state.K, rows.n_samples))
     cdef double[::1] view = sums
-    cdef double* changes = &view[P]
+    cdef double* changes = &view[visit.P]
     cdef double side = 0.0
-    cdef Panel v = panel_of(work, K)
-    cdef Tables at
+    cdef Panel v = visit.v
     cdef LabelState found = new_state(state, state.now)
-    rows = rows.borrow()
     with nogil:
-        for block in range((n + b - 1) // b):
-            lo = block * b
-            m, at = min(b, n - lo), tables(state.now, K, lo)
-            follow(rows, state, lo, m, &dcoef[0], 0.0, 0.0, at.a, v, changes + _sums.CHANGES)
-            predicted(K, m, b, n, &rows.y[lo], &state.kappa[K, lo], &state.kappa[0, lo], at.r,
-                      at.a, v.inv, v.total, v.dr, v.da, &second[0, lo], v.spare, &columns[0, 0],
-                      changes, &side)
+        while visit.next():
+            visit.follow(0.0, 0.0, visit.at.a, changes + _sums.CHANGES)
+            predicted(visit.K, visit.m, visit.b, visit.n, visit.y, visit.live, visit.kap,
+                      visit.at.r, visit.at.a, v.inv, v.total, v.dr, v.da, &second[0, visit.lo],
+                      v.spare, visit.col, changes, &side)
             if terms:
-                rows.adjoint(lo, lo + m, &columns[0, 0], <int>(K - 1), &adjoints[0, 0])
-        gather(K, rows, adjoints, 0, side, &view[0])
-    rows.free()
+                visit.adjoint(0, 1)
+        visit.gather(0, side, &view[0])
+    visit.rows.free()
     found.second = second
     return found, sums
 
@@ -782,40 +789,61 @@ def predict_labels(CompiledRows rows, LabelState state, const double[::1] dcoef,
 def correct_labels(CompiledRows rows, LabelState state, const double[::1] dcoef, double centre,
                    double share):
     """Follow the corrector, products to ``centre`` less a share of the second-order terms."""
-    cdef Py_ssize_t block, lo, m, k, n = rows.n_samples, b = rows.panel, K = state.K
-    check(rows, state, dcoef)
-    cdef bint flips = state.kappa.shape[0] > 0
-    fit(not flips or state.second is not None, "second-order terms")
-    cdef double[:, ::1] second = state.second if flips else state.now
-    cdef double[:, ::1] step = np.empty((3 * K - 1 if flips else 0, n))
-    cdef double[:, ::1] work = np.empty((5 * K + WORK, b))
+    fit(not state.flips or state.second is not None, "second-order terms")
+    cdef Visit visit = Visit(rows, state, dcoef, 1, state.now)
+    cdef Py_ssize_t k, n = visit.n, b = visit.b
+    cdef double[:, ::1] second = state.second if visit.flips else state.now
+    cdef double[:, ::1] step = np.empty((3 * state.K - 1 if visit.flips else state.K, n))
     sums = np.zeros(_sums.PARABOLA + 2 * _sums.LEVELS)
     cdef double[::1] view = sums
-    cdef Panel v = panel_of(work, K)
+    cdef Panel v = visit.v
     cdef Tables d
     cdef LabelState found = new_state(state, state.now)
-    rows = rows.borrow()
     with nogil:
-        for block in range((n + b - 1) // b):
-            lo = block * b
-            m = min(b, n - lo)
-            follow(rows, state, lo, m, &dcoef[0], centre, share, &second[0, lo], v,
-                   &view[_sums.PARABOLA])
-            parabola(K, m, b, n, &rows.w[lo], tables(state.now, K, lo).p, v.s, v.spare,
-                     v.spare + b, &view[0])
-            view[_sums.SLOPE] -= observed(m, b, &rows.w[lo], &state.codes[lo], v.s)
-            d = direction(step, K, lo)
-            for k in range(K if flips else 0):
-                memcpy(d.r + k * n, v.dr + k * b, m * sizeof(double))
-                memcpy(d.a + k * n, v.da + k * b, m * sizeof(double))
+        while visit.next():
+            visit.follow(centre, share, &second[0, visit.lo], &view[_sums.PARABOLA])
+            parabola(visit.K, visit.m, b, n, visit.w, visit.at.p, v.s, v.spare, v.spare + b,
+                     &view[0])
+            view[_sums.SLOPE] -= observed(visit.m, b, visit.w, &state.codes[visit.lo], v.s)
+            d = tables(step, visit.K, visit.lo)
+            for k in range(visit.K if visit.flips else 0):
+                memcpy(d.r + k * n, v.dr + k * b, visit.m * sizeof(double))
+                memcpy(d.a + k * n, v.da + k * b, visit.m * sizeof(double))
                 if k > 0:
-                    memcpy(d.s + (k - 1) * n, v.s + k * b, m * sizeof(double))
+                    memcpy(d.s + (k - 1) * n, v.s + k * b, visit.m * sizeof(double))
         if state.fixed.shape[0]:
             view[_sums.CURVATURE] = 0.0
-    rows.free()
-    if flips:
+    visit.rows.free()
+    if visit.flips:
         found.step = step
     return found, sums
+
+
+cdef void first_point(Visit visit, double[:, :, ::1] point) noexcept nogil:
+    """The dual point of the state."""
+    cdef Py_ssize_t i, k, lo = visit.lo
+    cdef size_t size = visit.m * sizeof(double)
+    for k in range(visit.K):
+        memcpy(&point[0, k, lo], visit.at.p + k * visit.n, size)
+        if visit.flips:
+            memcpy(&point[1, k, lo], visit.at.a + k * visit.n, size)
+    for i in range(lo, lo + visit.m if not visit.flips else lo):
+        point[1, visit.state.codes[i], i] = 1.0
+
+
+cdef double equations(Visit visit, const double[:, :, ::1] point) noexcept nogil:
+    """The columns of a dual point's equations; what its flips cost."""
+    cdef Py_ssize_t i, j, k
+    cdef double spent = 0.0
+    for k in range(visit.K):
+        for i in range(visit.m):
+            j = visit.lo + i
+            if visit.flips:
+                spent += visit.w[i] * visit.state.kappa[k, j] * point[1, k, j]
+            if k > 0:
+                visit.columns[k - 1, i] = visit.w[i] * (point[0, k, j] - point[1, k, j])
+                visit.columns[k - 1, i] *= visit.y[i]
+    return spent
 
 
 def certify_labels(CompiledRows rows, both, const double[::1] dcoef, double least=0.0, known=None):
@@ -827,56 +855,38 @@ def certify_labels(CompiledRows rows, both, const double[::1] dcoef, double leas
     """
     cdef LabelState state
     state, point = both if isinstance(both, tuple) else (both, None)
-    check(rows, state, dcoef)
-    cdef Py_ssize_t block, lo, i, j, k, m, n = rows.n_samples, b = rows.panel, K = state.K
-    cdef Py_ssize_t P = (K - 1) * rows.n_columns + 1
-    cdef bint flips = state.kappa.shape[0] > 0
+    cdef Py_ssize_t lo, m, n = rows.n_samples, b = rows.panel, K = state.K
+    cdef Py_ssize_t P = dcoef.shape[0]
     cdef double[:, :, ::1] after = np.zeros((2, K, n)) if point is None else np.array(point)
     fit(after.shape[0] == 2 and after.shape[1] == K and after.shape[2] == n, "dual point")
     cdef bint first = point is None
     cdef const double[::1] changes = np.zeros(0) if known is None else known
     fit(known is None or (K == 2 and changes.shape[0] == n), "changes of margins")
-    cdef double[:, ::1] work = np.empty((5 * K + WORK, b)), columns = np.empty((K - 1, b))
-    cdef double[:, ::1] adjoints = np.zeros((K - 1, rows.stride))
+    cdef Visit visit = Visit(rows, state, dcoef, 1, state.now)
     sums = np.zeros(P + _sums.PROOF)
     cdef double[::1] out = sums
     cdef double spent = 0.0
-    cdef Panel v = panel_of(work, K)
-    cdef Tables at
-    rows = rows.borrow()
+    cdef Panel v = visit.v
     with nogil:
-        for block in range((n + b - 1) // b):
-            lo = block * b
-            m, at = min(b, n - lo), tables(state.now, K, lo)
+        while visit.next():
+            lo, m = visit.lo, visit.m
             if changes.shape[0]:
                 memset(v.s, 0, m * sizeof(double))
                 memcpy(v.s + b, &changes[lo], m * sizeof(double))
             else:
-                scores(rows, lo, m, K, b, &dcoef[0], v.by_sample, v.s)
-            for k in range(K if first else 0):
-                memcpy(&after[0, k, lo], at.p + k * n, m * sizeof(double))
-                if flips:
-                    memcpy(&after[1, k, lo], at.a + k * n, m * sizeof(double))
-            for i in range(m if first and not flips else 0):
-                after[1, state.codes[lo + i], lo + i] = 1.0
+                visit.scores()
+            if first:
+                first_point(visit, after)
             if not state.fixed.shape[0]:
-                probabilities(K, m, b, n, at.p, v.s, &after[0, 0, lo], v.spare)
-            if flips:
-                stiffnesses(K, m, b, n, &state.kappa[K, lo], at.r, at.a, least, v.inv, v.total,
-                            v.hinge)
-                shares(K, m, b, n, &state.kappa[0, lo], at.a, v.inv, v.total, v.hinge, v.s,
+                probabilities(K, m, b, n, visit.at.p, v.s, &after[0, 0, lo], v.spare)
+            if visit.flips:
+                visit.stiffen(least)
+                shares(K, m, b, n, visit.kap, visit.at.a, v.inv, v.total, v.hinge, v.s,
                        dcoef[P - 1], &after[1, 0, lo], v.spare)
-            for k in range(K):
-                for i in range(m):
-                    j = lo + i
-                    if flips:
-                        spent += rows.w[j] * state.kappa[k, j] * after[1, k, j]
-                    if k > 0:
-                        columns[k - 1, i] = rows.w[j] * (after[0, k, j] - after[1, k, j])
-                        columns[k - 1, i] *= rows.y[j]
-            rows.adjoint(lo, lo + m, &columns[0, 0], <int>(K - 1), &adjoints[0, 0])
-            entropies(K, m, n, &rows.w[lo], &after[0, 0, lo], &out[P + _sums.PROOF_ENTROPY])
-        gather(K, rows, adjoints, 0, -spent, &out[0])
+            spent += equations(visit, after)
+            visit.adjoint(0, 1)
+            entropies(K, m, n, visit.w, &after[0, 0, lo], &out[P + _sums.PROOF_ENTROPY])
+        visit.gather(0, -spent, &out[0])
         out[P + _sums.PROOF_ADDITIONS] = rows.length + K
-    rows.free()
+    visit.rows.free()
     return np.asarray(after), sums
