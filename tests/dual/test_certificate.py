@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from benchmarks import stated
 from benchmarks.judge import conic_solution
 from benchmarks.stated import solve
 from hypothesis import given, settings
@@ -91,6 +92,8 @@ def test_bounds_from_anywhere_stay_below_values_from_anywhere(case):
     rng = np.random.default_rng(0)
     solution = conic_solution(case.X, case.y, tol=1e-8, **case.options)
     best = problem.join(solution.coef, solution.intercept)
+    shares = problem.rows.scatter(solution.flip_share)
+    assert certify(problem, best, point=shares).gap <= 1e-8
     scale = 1.0 / np.maximum(problem.rows.column_scale, 1.0)
     values, bounds = [problem.objective(best)], [0.0]
     for _ in range(5):
@@ -117,6 +120,50 @@ def test_certificate_is_tight_at_planted_solutions(structure):
         assert result.primal == pytest.approx(case.objective, abs=ROUNDING)
         assert result.lam == pytest.approx(case.lam, rel=1e-9, abs=ROUNDING)
         assert problem.best_lambda(case.coefficients) == result.lam
+
+
+# --- close to the truth near solutions -----------------------------------------------------
+
+
+def nearby(case: zoo.Planted, distance: float, seed: int) -> np.ndarray:
+    """The solution plus a step of that length, in units in which the costs are one."""
+    costs = case.options["feature_costs"]
+    unit = np.ones(len(case.coef)) if costs is None else np.where(np.isinf(costs), 1.0, costs)
+    unit = np.append(unit, 1.0)[: case.coefficients.size]
+    step = np.random.default_rng(seed).standard_normal(unit.size)
+    return case.coefficients + distance * unit * step / np.linalg.norm(step)
+
+
+#: Planted problems of every shape.
+SHAPES = {
+    "tall": {"n_samples": 60, "n_features": 6},
+    "square": {"n_samples": 30, "n_features": 30},
+    "wide": {"n_samples": 16, "n_features": 40},
+    "correlated": {"n_samples": 80, "n_features": 10, "correlation": 0.95},
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("norm", zoo.NORM_NAMES)
+def test_gap_is_close_to_the_true_suboptimality(norm, shape):
+    """At distance 1e-4 from a solution the gap is the truth and hardly more."""
+    gaps, truths = [], []
+    for seed, (kappa, fit_intercept, n_free) in enumerate(
+        itertools.product((0.3, 2.0, math.inf), (True, False), (0, 2))
+    ):
+        case = zoo.planted(
+            seed, norm=norm, kappa=kappa, fit_intercept=fit_intercept, n_free=n_free,
+            weighted=seed % 2 == 0, **SHAPES[shape],
+        )  # fmt: skip
+        problem = case.build()
+        for trial in range(3):
+            v = nearby(case, 1e-4, 10 * seed + trial)
+            gaps.append(certify(problem, v, point=told(case, problem)).gap)
+            truths.append(problem.objective(v) - case.objective)
+    gaps, truths = np.array(gaps), np.array(truths)
+    assert (gaps >= truths - ROUNDING).all()
+    assert (gaps <= 1.02 * truths + 1e-9).all()
+    assert np.median(gaps / truths) <= 1.05
 
 
 # --- awkward problems never give NaN, and no warnings ----------------------------------------
@@ -156,3 +203,17 @@ def test_quasi_separable_data_without_radius_are_certified(kappa):
     costs = np.array([1.0] * 4 + [np.inf] * 3)
     result = solve(X, y, epsilon=1e-3, kappa=math.inf, feature_costs=costs)
     assert 0.0 <= result.gap <= 1e-6
+
+
+def test_collinear_free_columns():
+    """A constant feature that cannot move repeats the intercept: equations twice, not two."""
+    base = zoo.ZOO[0]
+    X = np.column_stack([base.X, np.ones(40), np.ones(40)])
+    costs = [1.0, 1.0, 1.0, 1.0, np.inf, np.inf]
+    for norm, kappa in itertools.product(zoo.NORM_NAMES, (0.5, math.inf)):
+        options = {"epsilon": 0.03, "kappa": kappa, "norm": norm}
+        exact = conic_solution(base.X, base.y, tol=1e-9, **options)
+        problem = stated.problem(X, base.y, feature_costs=costs, **options)
+        v = problem.join(np.append(exact.coef, [3.0, -2.0]), exact.intercept - 1.0)
+        shares = problem.rows.scatter(exact.flip_share)
+        assert certify(problem, v, point=shares).gap < 1e-8

@@ -133,6 +133,20 @@ def test_what_is_proven_within_the_limit_is_optimal(clock):
     assert stated.solve(*samples, **BALL, callback=interrupting(last)).status is Status.OPTIMAL
 
 
+@pytest.mark.parametrize("norm", ["l1", "linf"])
+def test_the_bound_of_a_run_that_ends_early_is_as_good_as_its_model(norm):
+    """The last dual point misses its equations by little, which can cost all of the bound."""
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((6000, 10))
+    score = X @ rng.standard_normal(10)
+    y = 1.5 * score / score.std() + rng.logistic(size=6000) > 0.0
+    options = {"epsilon": 0.01, "kappa": 1.0, "norm": norm}
+    best = stated.solve(X, y, tol=1e-9, **options).dual_objective
+    for k in range(5, 11):
+        found = stated.solve(X, y, tol=1e-8, solver="interior-point", max_iter=k, **options)
+        assert found.gap <= 100.0 * (found.objective - best) + 1e-6
+
+
 def test_many_samples_heed_the_limit_from_the_first_sample_of_them_on():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((120_000, 8))

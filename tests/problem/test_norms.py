@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from drlogit.problem.norms import NORMS, project_l1_ball, project_l2_ball, project_linf_ball
+from drlogit.problem.norms import NORMS
 from zoo import NORM_NAMES
 
 ORDERS = {"l1": 1, "l2": 2, "linf": np.inf}
-PROJECTIONS = {"l1": project_l1_ball, "l2": project_l2_ball, "linf": project_linf_ball}
 DUALS = {"l1": "linf", "l2": "l2", "linf": "l1"}
 
 names = st.sampled_from(NORM_NAMES)
@@ -39,7 +38,8 @@ def test_no_coordinates_at_all(name):
     empty = np.zeros(0)
     norm = NORMS[name]
     assert norm.value(empty) == norm.dual(empty) == 0.0
-    assert PROJECTIONS[name](empty, 1.0).shape == (0,)
+    assert norm.project(empty, 1.0).shape == (0,)
+    assert norm.project(empty, 1.0, empty).shape == (0,)
 
 
 @given(names, vectors, st.data())
@@ -57,11 +57,24 @@ def test_projections_are_the_nearest_points(name, x, radius):
 
     The largest left side is ``radius ‖x-p‖_dual``: an exact test of optimality.
     """
-    value, dual, p = NORMS[name].value, NORMS[name].dual, PROJECTIONS[name](x, radius)
+    value, dual, p = NORMS[name].value, NORMS[name].dual, NORMS[name].project(x, radius)
     size = max(value(x), radius)
     assert value(p) <= radius + 1e-13 * size
     rest = x - p
     assert radius * dual(rest) - rest @ p <= 1e-12 * size * max(np.linalg.norm(x), 1e-300)
+
+
+@given(names, vectors, radii, st.data())
+def test_projections_in_a_metric_are_the_nearest_points(name, x, radius, data):
+    metric = data.draw(arrays(np.float64, x.size, elements=st.floats(1e-3, 1e3)))
+    norm, p = NORMS[name], NORMS[name].project(x, radius, metric)
+    size = max(norm.value(x), radius)
+    assert norm.value(p) <= radius + 1e-12 * size
+    rest = (x - p) / metric
+    slack = radius * norm.dual(rest) - rest @ p
+    assert slack <= 1e-9 * size * max(np.linalg.norm(x / metric), 1e-300)
+    same = norm.project(x, radius, np.full(x.size, 7.0))
+    np.testing.assert_allclose(same, norm.project(x, radius), rtol=1e-9, atol=1e-11 * size)
 
 
 @pytest.mark.parametrize("name", NORM_NAMES)
@@ -69,4 +82,16 @@ def test_projections_are_the_nearest_points(name, x, radius):
 def test_radius_that_rounding_loses(name, radius):
     """A ball so small that ``Σ|x| - radius`` rounds to ``Σ|x|`` once ended in an IndexError."""
     x = np.array([0.04353776, -0.23290689, 0.1973022, 0.31697794, -0.0702617])
-    assert NORMS[name].value(PROJECTIONS[name](x, radius)) <= max(radius, 0.0) * (1.0 + 1e-12)
+    for metric in (None, np.arange(1.0, 6.0)):
+        p = NORMS[name].project(x, radius, metric)
+        assert NORMS[name].value(p) <= max(radius, 0.0) * (1.0 + 1e-12)
+
+
+@pytest.mark.parametrize("name", NORMS)
+@pytest.mark.parametrize("power", [-306, 300])
+def test_a_multiple_of_a_metric_has_the_same_nearest_point(name, power):
+    """Weights of samples whose probabilities are 1 to hundreds of digits are that small."""
+    x, metric = np.array([-0.8, 0.07, -0.2, 0.3]), np.array([0.4, 10.0, 0.7, 0.1])
+    project = NORMS[name].project
+    expected = project(x, 0.01, metric)
+    np.testing.assert_allclose(project(x, 0.01, metric * 10.0**power), expected, rtol=1e-9)

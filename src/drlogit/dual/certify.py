@@ -1,7 +1,7 @@
 """Duality gaps: an upper bound on how far any point is from optimal.
 
-*Scale* the solver's dual point into the ball, and *charge* the remaining residual of its equations
-(:mod:`drlogit.dual.bound`).
+*Correct* the solver's dual point if needed, *scale* it into the ball, and *charge* the remaining
+residual of its equations (:mod:`drlogit.dual.bound`).
 
 Derivation: docs/algorithm.md, section 6.
 """
@@ -63,12 +63,13 @@ def certify(
     *,
     point: Any = None,
     guess: float | None = None,
+    tol: float = 0.0,
 ) -> Certificate:
     """Certificate of ``coefficients`` for (P).
 
     ``point`` is the dual point: s and a, or a alone; with domains or several classes, a type of
     its own.  Missing parts are derived from the coefficients; in the worst case the bound is 0.
-    ``guess`` is an approximate λ.
+    The bound is improved only until the gap is within ``tol``.  ``guess`` is an approximate λ.
     """
     if problem.several or problem.domains is not None:
         level, primal = primal_value(problem, coefficients, guess)
@@ -81,8 +82,9 @@ def certify(
     loss = flip_loss(problem.rows, problem.cost, margins, problem.dual_norm(coefficients))
     level, primal = primal_value(problem, coefficients, guess, loss=loss)
     if point is None and problem.flips:
-        shares, _ = problem.rows.run(_flips_that_pay, margins, problem.cost.kink(level))
-        found = pair_bound(problem, coefficients, shares)
+        point, _ = problem.rows.run(_flips_that_pay, margins, problem.cost.kink(level))
+    if found.value < primal - tol:
+        found = pair_bound(problem, coefficients, point, wanted=primal - tol)
     return Certificate(primal, min(found.value, primal), level, found.point)
 
 

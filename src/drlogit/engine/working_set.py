@@ -66,7 +66,7 @@ def working_sets(
         kept = np.append(columns, n_features) if problem.fit_intercept else columns
         whole[kept] = found.coefficients
         excess = _excess(problem, whole, found.point)
-        certificate = certify(problem, whole, point=found.point, guess=found.lam)
+        certificate = certify(problem, whole, point=found.point, guess=found.lam, tol=tol)
         if certificate.primal < best:
             best, model, lam = certificate.primal, whole, certificate.lam
         if certificate.dual > bound:

@@ -71,7 +71,7 @@ class BestProven:
             objective, bound = found.proven
             if objective - bound <= self.tol:
                 return Certificate(objective, bound, found.lam or 0.0, None)
-        return certify(self.problem, model, point=found.point, guess=found.lam)
+        return certify(self.problem, model, point=found.point, guess=found.lam, tol=self.tol)
 
 
 def best_proven(

@@ -47,50 +47,74 @@ def _corner(x: FloatArray) -> FloatArray:
     return np.asarray(np.sign(x))
 
 
-def project_l1_ball(x: FloatArray, radius: float) -> FloatArray:
+def project_l1_ball(x: FloatArray, radius: float, metric: FloatArray | None = None) -> FloatArray:
     """Nearest point to ``x`` in the ball ``Σ|x_j| ≤ radius`` (sort and threshold)."""
     magnitude = np.abs(x)
     if magnitude.sum() <= radius:
         return x.copy()
     if radius <= 0.0:
         return np.zeros_like(x)
-    ordered = np.sort(magnitude)[::-1]
-    excess = np.cumsum(ordered) - radius
-    count = np.arange(1, x.size + 1)
+    # The projection is |x_j| - threshold·m_j where that is positive, for the largest |x_j|/m_j.
+    m = np.ones_like(x) if metric is None else metric
+    order = np.argsort(magnitude / m)[::-1]
+    excess = np.cumsum(magnitude[order]) - radius
+    weight = np.cumsum(m[order])
     # Not ">": if the radius vanishes in the rounding of the sum, the first entry must remain.
-    last = int(np.flatnonzero(ordered * count >= excess)[-1])
-    return np.asarray(np.sign(x) * np.maximum(magnitude - excess[last] / count[last], 0.0))
+    last = int(np.flatnonzero(magnitude[order] * weight >= excess * m[order])[-1])
+    threshold = excess[last] / weight[last]
+    return np.asarray(np.sign(x) * np.maximum(magnitude - threshold * m, 0.0))
 
 
-def project_l2_ball(x: FloatArray, radius: float) -> FloatArray:
+def project_l2_ball(x: FloatArray, radius: float, metric: FloatArray | None = None) -> FloatArray:
     """Nearest point to ``x`` in the Euclidean ball."""
     length = _length(x)
-    return x.copy() if length <= radius else x * (max(radius, 0.0) / length)
+    if length <= radius:
+        return x.copy()
+    if metric is None or radius <= 0.0:
+        return x * (max(radius, 0.0) / length)
+    if radius < 1e-100 * length:  # the limit of what follows
+        return np.asarray(x / metric * (radius / _length(x / metric)))
+    metric = metric / metric.max()  # a multiple has the same nearest point, but could underflow
+    # The projection is x_j / (1 + μ m_j) with the μ at which its length is the radius.  Newton's
+    # method on 1/length, which is nearly linear in μ, converges from below in a few steps.
+    mu = 0.0
+    for _ in range(50):
+        shrunk = x / (1.0 + mu * metric)
+        length = _length(shrunk)
+        if length <= radius * (1.0 + 1e-14):
+            break
+        slope = float(np.sum(shrunk**2 * metric / (1.0 + mu * metric)))
+        mu += (length / radius - 1.0) * length**2 / slope
+    return np.asarray(shrunk * (radius / length))
 
 
-def project_linf_ball(x: FloatArray, radius: float) -> FloatArray:
-    """Nearest point to ``x`` in the box ``|x_j| ≤ radius``."""
-    return np.clip(x, -max(radius, 0.0), max(radius, 0.0))
+def project_linf_ball(x: FloatArray, radius: float, metric: FloatArray | None = None) -> FloatArray:
+    """Nearest point to ``x`` in the box ``|x_j| ≤ radius``; it is the same in every metric."""
+    bound = max(radius, 0.0)
+    return np.clip(x, -bound, bound)
 
 
 @dataclass(frozen=True)
 class Norm:
     """A transport norm with its dual.
 
-    ``value`` is the transport norm, ``dual`` the norm that bounds the coefficients.
+    ``value`` is the transport norm, ``dual`` the norm that bounds the coefficients.  ``project`` is
+    the projection on a ball, ``(x, radius) -> nearest point``, or ``(x, radius, m)`` for the
+    nearest in the sense of ``Σ_j (p_j - x_j)² / m_j``.
     ``aligned(x)`` has norm one and ``x·aligned(x) = dual(x)``; zero at zero.
     """
 
     name: NormName
     value: Callable[[FloatArray], float]
     dual: Callable[[FloatArray], float]
+    project: Callable[..., FloatArray]
     aligned: Callable[[FloatArray], FloatArray]
 
 
 NORMS = {
-    "l1": Norm("l1", _abs_sum, _largest, _longest_axis),
-    "l2": Norm("l2", _length, _length, _unit),
-    "linf": Norm("linf", _largest, _abs_sum, _corner),
+    "l1": Norm("l1", _abs_sum, _largest, project_l1_ball, _longest_axis),
+    "l2": Norm("l2", _length, _length, project_l2_ball, _unit),
+    "linf": Norm("linf", _largest, _abs_sum, project_linf_ball, _corner),
 }
 
 
