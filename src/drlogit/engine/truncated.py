@@ -2,8 +2,8 @@
 
 Every iteration solves the Newton system by conjugate gradients, in products with the rows, and ends
 them as soon as more steps no longer pay.  So the multipliers do not meet the equations of the dual.
-The dual point is that of the *smoothed* step, whose residual falls from step to step; the free
-columns' equations are then met by Newton's method.
+The dual point is that of the step, scaled into the ball; the equations of the free columns are met
+by Newton's method first.
 
 Derivation: docs/algorithm.md, section 9.
 """
@@ -49,16 +49,19 @@ _DELTA = 0.2
 #: Without flips there is no such limit until then.
 _GAIN, _RESIDUAL, _GAPS, _FALLEN, _MOST_STEPS = 0.1, 0.3, 2.0, 0.7, 300
 
+#: Squared residuals below this are rounding.
+_LEAST = 1e-28
+
 #: Passing boundaries may cost this share of the complementarity.
 _PRICE = 0.03
 
-#: Several labels have a preconditioner with a matrix for each label, if these matrices have no
-#: more entries, and their factors cost no more than so many products with flips, and without.
+#: With flips several labels have a preconditioner with a matrix for each label, if these matrices
+#: have no more entries, and their factors cost no more than so many products.
 #: Generated data, (600, 700) with ten classes, at a cost of 68: with flips 2 to 6 times as fast as
-#: the diagonal alone, without 6 times as slow; (400, 700) with twenty, at 102: .3 to 7 times as
-#: fast with flips.  They are formed again when conjugate gradients have taken as many products as
-#: that costs.
-_MOST_ENTRIES, _MOST_PRODUCTS, _MOST_PRODUCTS_NO_FLIPS = 20_000_000, 100.0, 10.0
+#: the diagonal alone, without flips 6 times as slow; (400, 700) with twenty, at 102: .3 to 7 times
+#: as fast with flips.  They are formed again when conjugate gradients have taken as many products
+#: as that costs.
+_MOST_ENTRIES, _MOST_PRODUCTS = 20_000_000, 100.0
 
 #: What an iteration takes besides its conjugate gradients, in products, and the progress that a run
 #: with limited patience is credited with at first.
@@ -115,8 +118,8 @@ class _Run:
         n, N, stored = self.scale.size, self.rows.n_samples, max(self.rows.n_nonzeros, 1)
         # What matrices for the labels cost, in products: their factors, and about all else.
         factors = n**3 / (12.0 * stored)
-        most = _MOST_PRODUCTS if self.flips else _MOST_PRODUCTS_NO_FLIPS
-        self.by_label = several and C * n * n <= _MOST_ENTRIES and factors <= most
+        few = C * n * n <= _MOST_ENTRIES and factors <= _MOST_PRODUCTS
+        self.by_label = several and self.flips and few
         self.cost = factors + n * n * N / (4.0 * stored * C)
         # With ℓ1 transport the matrix may be nearly singular, as far as single precision can tell.
         self.single = problem.norm.name == "l2"
@@ -181,8 +184,8 @@ class _Run:
             gradient[:, kept] += force
             cone.prepare(self._preconditioner(state, cone), float(corners[1]))
             right = np.append(-gradient, budget - epsilon + corners[0])
-            step, gained, smooth = self._direction(state, cone, right, gaps * gap)
-            self._prove(state, cone, smooth)
+            step, gained = self._direction(state, cone, right, gaps * gap)
+            self._prove(state, cone, step)
             state, length = self._follow(state, cone, step, comp, gained, mu)
             dx, dlam = self._parts(step)
             x, lam, inside = x + length * dx, lam + length * dlam, None
@@ -237,39 +240,27 @@ class _Run:
 
     def _direction(
         self, state: State, cone: TruncatedCone, right: FloatArray, allowed: float
-    ) -> tuple[FloatArray, float, FloatArray]:
-        """The truncated step, what the quadratic model gains by it, and the smoothed step.
-
-        That one has the least residual, in the norm of the preconditioner, of all mixtures of the
-        steps so far.
-        """
+    ) -> tuple[FloatArray, float]:
+        """The truncated step, and what the quadratic model gains by it."""
 
         def precondition(r: FloatArray) -> FloatArray:
             z, zlam = cone.precondition(*self._parts(r))
             return np.append(z, zlam)
 
         solver = ConjugateGradients(lambda v: self._product(state, cone, v), precondition, right)
-        smooth, left, owed = solver.x, right, math.inf
-        inverse = 1.0 / max(solver.rho, 1e-300)
-        while solver.steps < _MOST_STEPS and solver.step():
-            if not solver.rho > 1e-28:
-                smooth = solver.x
-                break
-            inverse += 1.0 / solver.rho
-            share = 1.0 / (inverse * solver.rho)
-            smooth = smooth + share * (solver.x - smooth)
-            left = left + share * (solver.left - left)
+        owed = math.inf
+        while solver.steps < _MOST_STEPS and solver.step() and solver.rho > _LEAST:
             if solver.steps % 3 == 0:
-                r, rlam = self._parts(left)
-                owed = cone.lam * (cone.norm(r[:, self.kept]) + abs(rlam))
-                owed += float(np.abs(r[:, self.free]).sum())
+                left, left_lam = self._parts(solver.left)
+                owed = cone.lam * (cone.norm(left[:, self.kept]) + abs(left_lam))
+                owed += float(np.abs(left[:, self.free]).sum())
                 if self.monitor.stop.late:
                     break
             slow = solver.steps * solver.gain <= _GAIN * solver.gained
             if slow and solver.rho <= _RESIDUAL**2 * solver.first and owed <= allowed:
                 break
         self.single = self.single and solver.steps < _MOST_STEPS
-        return solver.x, solver.gained, smooth
+        return solver.x, solver.gained
 
     def _follow(
         self,

@@ -123,7 +123,6 @@ class RoundCone:
         along, squares = self._products(self.x, z), self._products(z, z)
         change = self.rate * dlam - 2.0 * along / self.lam
         self.dm = (self.mu - self.m * change) / self.slack - self.m
-        book(booked, self.m, self.dm, self.m * self.slack)
         for length in LENGTHS[::-1]:
             lam = self.lam + length * dlam
             if lam > 0.05 * self.lam:
@@ -207,9 +206,7 @@ class BoxCone:
         """Changes along a step."""
         change = self.half * dlam + np.stack([-z, z])
         self.dc = (self.mu - self.c * change) / self.slack - self.c
-        cost = self.c * self.slack
-        book(booked, self.slack, change, cost)
-        book(booked, self.c, self.dc, cost)
+        book(booked, self.slack, change, self.c * self.slack)
         return 1.0 if dlam > -0.95 * self.lam else 0.95 * self.lam / -dlam
 
     def move(self, length: float) -> None:
