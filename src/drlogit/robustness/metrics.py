@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..rows.arrays import FloatArray
-from ..rows.checks import as_numbers
+from ..rows.checks import ParameterError, as_numbers
 
 #: Numerator and denominator, by label and decision.
 _RATIOS: Final = {
@@ -92,9 +92,10 @@ def resolve(
     known, several = tuple(classes), len(classes) > 2
     is_cost = isinstance(metric, Mapping) and bool(metric)
     if not is_cost and not (isinstance(metric, str) and metric in NAMES):
-        raise ValueError(
-            f"metric must be one of {', '.join(map(repr, NAMES))}, or costs "
-            f"{{(label, decision): cost}}, got {metric!r:.60}"
+        raise ParameterError(
+            "metric",
+            f"must be one of {', '.join(map(repr, NAMES))}, or costs {{(label, decision): cost}}, "
+            f"got {metric!r:.60}",
         )
     if several:
         if metric not in ("log_loss", "error"):

@@ -35,6 +35,7 @@ from scipy.special import bdtrc
 from ..estimators.robust_classifier import result_of
 from ..problem.ball import Ball
 from ..rows.arrays import FloatArray, IndexArray
+from ..rows.checks import ParameterError
 from .adversary import Adversary
 from .limits import bounded_limit
 from .metrics import Metric
@@ -208,7 +209,9 @@ class UnseenRows:
     ) -> UnseenRows:
         """Check the rows and draw those that choose; ``ValueError`` says what is wrong."""
         if not (isinstance(confidence, int | float) and 0.0 < confidence < 1.0):
-            raise ValueError(f"confidence_level must lie between 0 and 1, got {confidence!r}")
+            raise ParameterError(
+                "confidence_level", f"must lie between 0 and 1, got {confidence!r}"
+            )
         adversary = Adversary.of(model, X, y, ball)
         size = adversary.codes.size
         if size < LEAST_ROWS:

@@ -19,6 +19,7 @@ from scipy.special import expit
 
 from ..problem.ball import Ball
 from ..rows.arrays import FloatArray
+from ..rows.checks import ParameterError
 from .metrics import Metric, resolve
 from .promise import Promise, UnseenRows
 from .words import warning_once, wrapped
@@ -158,7 +159,7 @@ def choose_threshold(
         )
     ((goal, limit),) = stated.items()
     if costs is None and not 0.0 < limit < 1.0:
-        raise ValueError(f"{goal} must lie between 0 and 1, got {limit!r}")
+        raise ParameterError(goal, f"must lie between 0 and 1, got {limit!r}")
     rows = UnseenRows.of(model, X, y, ball, confidence_level, random_state)
     classes = rows.adversary.classes
     if len(classes) > 2:
