@@ -237,38 +237,34 @@ class _Choosing:
 
     def _needed(self, constant: float | None = None) -> str:
         """How many rows, or how small a ball, would let some threshold be chosen."""
-        n, some = self.rows.judging.size, [at for at in self.defined if 0.0 < at < 1.0]
+        tried = [at for at in self.defined if 0.0 < at < 1.0]
         for share in (1.0, *_SMALLER):
-            rows = min((self._rows_for(at, constant, share) for at in some), default=math.inf)
-            if math.isfinite(rows) and share == 1.0:
-                more = max(_two_digits((rows - n) / 0.8), 10)
+            epsilon, adversary = share * self.rows.epsilon, self.rows.adversary
+            smaller = adversary.with_ball(adversary.ball.replace(epsilon=epsilon))
+            rows = replace(self.rows, adversary=smaller)
+            size = min((self._size_for(rows, at, constant) for at in tried), default=math.inf)
+            if math.isfinite(size) and share == 1.0:
+                more = max(_two_digits((size - rows.judging.size) / 0.8), 10)
                 return f"about {more} more rows would change that, or a smaller ball."
-            if math.isfinite(rows):
-                smaller = f"ball.replace(epsilon={share * self.rows.epsilon:.3g})"
+            if math.isfinite(size):
                 return (
                     "within this ball no number of rows would change that. A smaller ball would, "
-                    f"with enough rows, such as {smaller}."
+                    f"with enough rows, such as ball.replace(epsilon={epsilon:.3g})."
                 )
         return "neither more rows nor a smaller ball would change that; the model may be of no use."
 
-    def _rows_for(self, at: float, constant: float | None, share: float) -> float:
+    def _size_for(self, rows: UnseenRows, at: float, constant: float | None) -> float:
         """How many rows that judge a candidate needs, if margins fall as one over the root."""
-        ahead, margin = self._apart(at, share)
+        ahead, margin = self._apart(rows, at)
         if constant is not None:
-            other = self._apart(constant, share)
-            ahead, margin = ahead - other[0], margin - other[1]
+            ahead, margin = np.subtract((ahead, margin), self._apart(rows, constant))
         if ahead >= 0.0:
             return math.inf
-        n = self.rows.judging.size
-        return n * max(margin / -ahead, 1.0) ** 2
+        return float(rows.judging.size * max(margin / -ahead, 1.0) ** 2)
 
-    def _apart(self, at: float, share: float) -> tuple[float, float]:
-        """The worst case on these rows in a share of the ball, and how far the limit is above."""
-        rows, metric = self.rows, self.metrics[at]
-        if share < 1.0:
-            ball = rows.adversary.ball.replace(epsilon=share * rows.epsilon)
-            rows = replace(rows, adversary=rows.adversary.with_ball(ball))
-        priced = rows.priced(metric, 0.0 if self.wanted is None else self.wanted)
+    def _apart(self, rows: UnseenRows, at: float) -> tuple[float, float]:
+        """The worst case on these rows, and how far the limit is above it."""
+        priced = rows.priced(self.metrics[at], 0.0 if self.wanted is None else self.wanted)
         mean = priced.mean(rows.judging)
         return mean, priced.limit(rows.judging, self.alpha) - mean
 

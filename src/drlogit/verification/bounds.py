@@ -100,26 +100,25 @@ class PanelSum:
 def upper_bound(samples: SamplesInBall, coef: FloatArray, intercept: Any, lam: float) -> float:
     """The worst-case loss of a model, at λ or the least that is allowed."""
     inside, price, n = samples.in_norm, 0.0, samples.costs.size
+    coef, intercept = np.atleast_2d(coef), np.ravel(intercept)
+    if len(coef) == 1:  # two classes: the first has the score 0
+        coef, intercept = np.vstack([0.0 * coef, coef]), np.append(0.0, intercept)
     if samples.epsilon > 0.0:
-        steps = [coef] if coef.ndim == 1 else [b - c for b, c in combinations(coef, 2)]
-        sizes = [
-            norm_of(DUAL[samples.norm], step[inside] / samples.costs[inside]) for step in steps
-        ]
-        lam = max(lam, *sizes)
+        costs, steps = samples.costs[inside], [b - c for b, c in combinations(coef[:, inside], 2)]
+        lam = max(lam, *(norm_of(DUAL[samples.norm], step / costs) for step in steps))
         price = samples.epsilon * lam
     else:  # nothing can move, at the limit λ = ∞, which costs nothing
         lam = math.inf
-    models = zip(np.atleast_2d(coef), np.ravel(intercept), strict=True)
-    B = np.array([samples.moved(*model) for model in models]).T
+    B = np.array([samples.moved(*model) for model in zip(coef, intercept, strict=True)]).T
     paid = samples.label_costs.copy()
     paid[(paid > 0.0) & np.isfinite(paid)] *= lam
     worst = np.empty(len(paid))
     for rows, Z in samples.parts():
         scores, sizes = Z[:, : n + 1] @ B, abs(Z[:, : n + 1]) @ np.abs(B)
-        if coef.ndim > 1:
-            losses = logsumexp(scores, axis=1, keepdims=True) - scores
-        else:
-            losses = np.hstack([_worst(samples, Z, B[:n], scores, y, lam) for y in (-1.0, 1.0)])
+        losses = logsumexp(scores, axis=1, keepdims=True) - scores
+        if samples.n_items:  # of two classes
+            moved = B[:n, 1:], scores[:, 1:]
+            losses = np.hstack([_worst(samples, Z, *moved, y, lam) for y in (-1.0, 1.0)])
         terms = int(np.diff(Z.indptr).max()) if sp.issparse(Z) else n
         worst[rows] = (losses - paid[rows]).max(axis=1)
         worst[rows] += 2.0 * gamma(terms + 4) * sizes.max(axis=1)
@@ -132,8 +131,6 @@ def _worst(
 ) -> FloatArray:
     """``max h(y u - G) - λC`` over sets of items, for one label of some samples."""
     own = np.logaddexp(0.0, -y * scores)
-    if not samples.n_items:
-        return own
     gains, costs = [], []
     for g, group in enumerate(samples.groups):
         least = (y * coef[group]).min(initial=0.0 if samples.with_none[g] else np.inf)

@@ -66,16 +66,15 @@ class SamplesInBall:
         self.n_items = len(self.groups) + 2 * self.bounded.size
         self.offset = ball.fit_intercept or not all(self.with_none)
         #: Without an intercept, a group that has a 1 in every row takes its part.
-        self.constant = np.empty(0, dtype=np.intp)
-        complete = [group for group, none in (*changing, *stated) if not none]
-        if complete and not ball.fit_intercept:
-            self.constant = complete[0]
-        grouped = np.concatenate([self.constant[:0], *self.groups])
+        none_such, whole = np.empty(0, dtype=np.intp), (*changing, *stated)
+        complete = (group for group, none in whole if not (none or ball.fit_intercept))
+        self.constant = next(complete, none_such)
+        grouped = np.concatenate([none_such, *self.groups])
         self.in_norm = movable
         self.in_norm[[*self.bounded, *grouped]] = False
         self._free = ~self.in_norm
         self._free[grouped] = False
-        self._centre(np.concatenate([self.constant[:0], *categorical]))
+        self._centre(np.concatenate([none_such, *categorical]))
 
     def _parts(self) -> Iterator[tuple[slice, Any]]:
         """Some rows at a time."""
