@@ -272,6 +272,26 @@ def test_the_least_loss_is_not_said_to_be_minus_zero():
     assert "at least 0." in str(worst_case(MODEL, X, Y, ball=Ball(9.0, 1.0, feature_costs=None)))
 
 
+@pytest.mark.parametrize("kappa", [0.9, math.inf])
+def test_the_least_error_of_several_classes_is_below_what_moves_attain(kappa):
+    """On a line the cheapest move of a wrong row to its own class can be listed."""
+    line = np.linspace(-4.0, 4.0, 8001)
+    coef, intercept = np.array([[-2.0], [0.0], [2.0]]), np.array([-1.0, 0.0, -1.0])
+    rng = np.random.default_rng(0)
+    points, y = rng.uniform(-2.0, 2.0, 30), rng.integers(0, 3, 30)
+    own = (line[:, None] * coef[:, 0] + intercept).argmax(axis=1)
+    model = LogisticRegression().fit(points[:, None], y)
+    model.coef_, model.intercept_ = coef, intercept
+    reach = [np.abs(line[own == label] - x).min() for x, label in zip(points, y, strict=True)]
+    costs = np.sort(np.minimum(reach, kappa))
+    for epsilon in (0.01, 0.05, 0.2):
+        mended = np.searchsorted(np.cumsum(costs) / 30.0, epsilon, side="right")
+        ball = Ball(epsilon, kappa, feature_costs=None)
+        found = worst_case(model, points[:, None], y, "error", ball=ball)
+        assert found.best <= 1.0 - mended / 30.0 + 1e-12
+        assert found.best >= 1.0 - (mended + 1) / 30.0 - 1e-2
+
+
 def test_several_classes_have_two_metrics():
     model, points, y, _ = softmax(1, 3)
     for options in ({"metric": "recall"}, {"metric": {(0, 1): 1.0}}):

@@ -418,22 +418,19 @@ class Adversary:
         """The largest error of several classes, or an upper bound of minus the least."""
         every = np.arange(self.codes.size)
         wrong = self.scores.argmax(axis=1) != self.codes
-        apart = self.own_scores[:, None] - self.scores
-        norms = self.pair_norms[self.codes]
-        if sign > 0.0:
-            far = np.where(every[:, None] >= 0, lengths(apart, norms), 0.0)
-            far[every, self.codes] = np.inf
-            reach, some = far.min(axis=1), ~wrong
-        else:
-            reach, some = lengths(-apart, norms).max(axis=1), wrong
+        apart = sign * (self.own_scores[:, None] - self.scores)
+        far = lengths(apart, self.pair_norms[self.codes])
+        far[every, self.codes] = np.inf if sign > 0.0 else 0.0
+        # One other label is enough to be wrong, and to be right all of them must be passed.
+        reach = far.min(axis=1) if sign > 0.0 else far.max(axis=1)
         cost = np.minimum(reach, self.flips)
-        some = np.flatnonzero(some & (self.weights > 0.0) & np.isfinite(cost))
+        some = (wrong == (sign < 0.0)) & (self.weights > 0.0) & np.isfinite(cost)
+        some = np.flatnonzero(some)
         with np.errstate(divide="ignore"):
             rate = 1.0 / cost[some]
         ones, option = np.ones(some.size), np.ones(some.size, dtype=np.intp)
-        edges = Edges(some, rate, cost[some], ones, option)
-        start, most = (wrong * 1.0, 1.0) if sign > 0.0 else (-1.0 * wrong, 0.0)
-        return Hull(start, np.zeros_like(every), edges, self.weights, most=most)
+        edges, start = Edges(some, rate, cost[some], ones, option), sign * wrong
+        return Hull(start, np.zeros_like(every), edges, self.weights, most=max(sign, 0.0))
 
 
 def _of_same_fit(ball: Ball, own: Ball) -> bool:

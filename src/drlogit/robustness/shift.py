@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -89,7 +90,7 @@ class Shift:
     n_new: int
 
     def __str__(self) -> str:
-        return wrapped([self._where(), *self._columns(), *self._losses()])
+        return wrapped([*self._where(), *self._losses()])
 
     @property
     def left(self) -> dict[str, str]:
@@ -99,59 +100,56 @@ class Shift:
         most = max(_OUTSIDE, chance)
         return {str(name): percent(share, -1.0) for name, share in found if share > most}
 
-    def _where(self) -> str:
+    def _where(self) -> Iterator[str]:
         if math.isnan(self.distance):
-            return "How far the new rows are from the ball is not known for these costs."
-        said = "The new rows lie outside of the ball"
-        if self.distance <= 1.0:
-            said = "The columns do not show that the new rows lie outside of the ball"
-        chance = ", so that chance explains it" if self.distance <= self.by_chance else ""
-        return (
-            f"{said}: they are at least {self.distance:.3g} radii from the reference rows. Samples "
-            f"of one population with as many rows are about {self.by_chance:.3g} apart{chance}."
-        )
-
-    def _columns(self) -> list[str]:
-        lines = []
+            yield "How far the new rows are from the ball is not known for these costs."
+        else:
+            said = "The new rows lie outside of the ball"
+            if self.distance <= 1.0:
+                said = "The columns do not show that the new rows lie outside of the ball"
+            chance = ", so that chance explains it" if self.distance <= self.by_chance else ""
+            yield (
+                f"{said}: they are at least {self.distance:.3g} radii from the reference rows. "
+                "Samples of one population with as many rows are about "
+                f"{self.by_chance:.3g} apart{chance}."
+            )
         if self.left:
-            lines.append(
+            yield (
                 "Outside of the range of the reference rows: "
                 f"{', '.join(f'{name} in {share}' for name, share in self.left.items())} of the "
                 "new rows. Check the units and the meaning of these columns first: until then, "
                 "nothing below can be put down to the labels."
             )
         moved = self.columns[self.columns["moved"] > self.columns["by_chance"]].head(5)
-        words = [
-            f"{row.column} by {row.moved:.3g} ({row.radii:.3g} radii)" for row in moved.itertuples()
-        ]
-        return [*lines, f"Moved most: {', '.join(words)}."] if words else lines
+        if len(moved):
+            each = (
+                f"{r.column} by {r.moved:.3g} ({r.radii:.3g} radii)" for r in moved.itertuples()
+            )
+            yield f"Moved most: {', '.join(each)}."
 
-    def _losses(self) -> list[str]:
-        lines = [
+    def _losses(self) -> Iterator[str]:
+        yield (
             f"The log-loss is {self.loss_ref:.4g} on {self.n_ref} reference rows. The ball around "
             f"these covers a loss up to {rounded(self.loss_covered, -1.0)}."
-        ]
+        )
         if self.loss_new is not None:
             covers = "covers" if self.loss_new <= self.loss_covered else "does not cover"
-            lines.append(
-                f"It is {self.loss_new:.4g} on {self.n_new} new rows, which the ball {covers}."
-            )
+            yield f"It is {self.loss_new:.4g} on {self.n_new} new rows, which the ball {covers}."
         if self.from_rows is not None and self.from_answers is not None:
             why = " because labels differ" if not self.left else ""
-            lines.append(
+            yield (
                 f"It changed by {self.from_rows + self.from_answers:+.4f}: {self.from_rows:+.4f} "
                 "because the scores have another distribution, and "
                 f"{self.from_answers:+.4f}{why} at equal scores."
             )
         elif self.from_rows is not None:
-            lines.append(
+            yield (
                 f"On the {self.n_new} new rows it is about {self.loss_ref + self.from_rows:.4g}, "
                 "if labels at equal scores are as before; without labels this cannot be seen."
             )
         if self.beyond > 0.0:
             share = percent(self.beyond, -1.0)
-            lines.append(f"{share} of the new rows have scores that no reference row has.")
-        return lines
+            yield f"{share} of the new rows have scores that no reference row has."
 
     def plot(self, *, ax: Any = None, n_listed: int = 12) -> Any:
         """Draw how far the columns moved; returns the axes.  Needs matplotlib."""
@@ -159,11 +157,9 @@ class Shift:
 
         shown = self.columns.head(n_listed)[::-1]
         ax = plt.subplots(figsize=(7.0, 1.0 + 0.35 * len(shown)))[1] if ax is None else ax
-        unit = "radii" if shown["radii"].notna().all() else "moved"
-        ax.barh(shown["column"].astype(str), shown[unit], color="#0072B2")
-        if unit == "radii":
-            ax.axvline(1.0, color="0.3", linestyle="--", linewidth=1.0)
-        ax.set_xlabel("distance in radii of the ball" if unit == "radii" else "distance")
+        ax.barh(shown["column"].astype(str), shown["radii"], color="#0072B2")
+        ax.axvline(1.0, color="0.3", linestyle="--", linewidth=1.0)
+        ax.set_xlabel("distance in radii of the ball")
         return ax
 
 
@@ -264,17 +260,12 @@ def _moved(adversary: Adversary, old: Matrix, new: Matrix) -> tuple[Any, float, 
         cost = price * moved if moved else 0.0
         paid[k] = 0.0 if price == math.inf else (price * moved, price * by_chance)
         unit = 1.0 if feature.is_category else abs(feature.scale)
-        records.append(
-            {
-                "column": feature.name,
-                "kind": "category" if feature.is_category else "number",
-                "moved": moved / unit,
-                "by_chance": by_chance / unit,
-                "radii": cost / epsilon if epsilon else math.nan,
-                "outside": outside,
-            }
-        )
-    frame = pd.DataFrame(records).sort_values("radii", ascending=False, ignore_index=True)
+        share = cost / epsilon if epsilon else math.nan
+        kind = "category" if feature.is_category else "number"
+        records.append((feature.name, kind, moved / unit, by_chance / unit, share, outside))
+    names = ["column", "kind", "moved", "by_chance", "radii", "outside"]
+    frame = pd.DataFrame(records, columns=names)
+    frame = frame.sort_values("radii", ascending=False, ignore_index=True)
     numbers = np.array([not feature.is_category for feature in adversary.table.features.each])
     norm = get_norm(plain.norm).value
     found = [norm(each[numbers]) + each[~numbers].sum() for each in paid.T]
