@@ -188,7 +188,7 @@ HIDDEN = {
     "constant": (np.full(N, 3.0), "'a' is constant: 3 in every row"),
     "one level": (np.full(N, "x", dtype=object), "'a' is constant: 'x' in every row"),
     "nearly empty": (np.where(np.arange(N) < 3, np.arange(N), np.nan), "no value in 77 of 80"),
-    "empty": (np.full(N, np.nan), "has no value in any row, and is ignored"),
+    "empty": (np.full(N, np.nan), "has no value in 80 of 80 rows, and is ignored"),
     "dates": (DAYS, "'a' holds dates as numbers, such as 19910108"),
     "dates as text": ([f"2020-01-{d % 28 + 1:02}" for d in range(N)], "'a' holds dates, such as"),
     "blanks": (np.resize(["Male ", "male", "f"], N), "only in case or blanks: 'Male ', 'male'"),

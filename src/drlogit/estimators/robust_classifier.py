@@ -95,7 +95,7 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
         for name, value in given.items():
             if isinstance(value, Ball):
                 raise ValueError(f"{name} must be a number, got a Ball: pass it as ball=…")
-        ball = ball.replace(**given)
+        ball = ball.replace(**given) if given else ball
         if np.ndim(ball.kappa) == 1 or is_dask(ball.kappa):
             raise ValueError(
                 "kappa with one cost for each row belongs to fit(X, y, kappa=…), which splits it "
@@ -117,14 +117,11 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
                 "labels to be wrong: kappa is the cost of a wrong label, not a share. To allow a "
                 f"share of 5 %, use kappa={epsilon / 0.05:.3g} or Ball.tolerating(labels=0.05)"
             )
-        if data.given_weights is not None and 0.0 < data.features.n_rows < data.rows.n_samples:
-            largest = data.given_weights.max()
-            if largest < 1.0:
-                said.append(
-                    "sample_weight counts as repetitions, and all weights are below 1 (the largest "
-                    f"is {largest:.3g}): the {data.rows.n_samples} rows count as "
-                    f"{data.features.n_rows:.3g}"
-                )
+        if data.given_weights is not None and data.given_weights.max() < 1.0:
+            said.append(
+                "sample_weight counts as repetitions, and all weights are below 1: the "
+                f"{data.rows.n_samples} rows count as {data.features.n_rows:.3g}"
+            )
         for each in filter(None, said):
             warnings.warn(each, UserWarning, stacklevel=4)
 

@@ -55,37 +55,41 @@ def tells_rows_apart(levels: Counter[Any]) -> bool:
 
 def remarks_on(column: TableColumn, category: str | None) -> list[str]:
     """Remarks on a column; a ``category`` is "stated" or found "by type"."""
-    if category is not None:
-        unasked = category == "by type" and column.kind == "text"
-        return _on_category(column, unasked=unasked)
-    remark = _on_numbers(column.name, column.numbers)
-    return [] if remark is None else [remark]
-
-
-def _on_category(column: TableColumn, *, unasked: bool) -> list[str]:
-    """Remarks on a category; ``unasked``: it is one because it holds text."""
-    known, name = Counter(column.counts), f"column {column.name!r:.60}"
-    total, missing = known.total(), known.pop(None, 0)
+    name, total, only = f"column {column.name!r:.60}", len(column.values), None
+    levels = Counter[Any]() if category is None else +column.counts
+    missing = levels.pop(None, 0)
+    if category is None:
+        known = column.numbers[np.isfinite(column.numbers)]
+        missing = total - known.size
+        if known.size and known.min() == known.max():
+            only = f"{known[0]:g}"
+    elif len(levels) == 1 and not missing:
+        only = f"{next(iter(levels))!r:.40}"
     if missing >= _EMPTY * total:
-        return [f"{name} has no value in {missing} of {total} rows"]
-    if len(column.counts) == 1:
-        return [f"{name} is constant: {next(iter(known))!r:.40} in every row"]
+        ignored = ", and is ignored" if category is None and missing == total else ""
+        return [f"{name} has no value in {missing} of {total} rows{ignored}"]
+    if only is not None:
+        return [f"{name} is constant: {only} in every row"] if total > 1 else []
+    if category is None:
+        return _on_numbers(known, name, total)
     if column.kind != "text":
         return []
-    found = _alike(known, name)
-    seen, apart = (
-        (_seen_in_text(known), tells_rows_apart(column.counts)) if unasked else ("", False)
-    )
+    return _alike(levels, name) + (_on_text(levels, name, column) if category == "by type" else [])
+
+
+def _on_text(levels: Counter[str], name: str, column: TableColumn) -> list[str]:
+    """Remarks on text that became a category because it is text."""
+    seen, apart = _seen_in_text(levels), tells_rows_apart(column.counts)
     if seen:
-        become = "is ignored" if apart else f"becomes a category of {len(known)} levels"
+        become = "is ignored" if apart else f"becomes a category of {len(levels)} levels"
         way = "a number of days" if seen.startswith("dates") else "numbers"
-        found.append(f"{name} holds {seen}, and {become}; to use it, convert it to {way}")
-    elif apart:
-        found.append(
-            f"{name} is ignored because it looks like a row identifier ({len(known)} different "
-            "texts); name it in categorical_features (--categorical on the command line) to keep it"
-        )
-    return found
+        return [f"{name} holds {seen}, and {become}; to use it, convert it to {way}"]
+    if not apart:
+        return []
+    return [
+        f"{name} is ignored because it looks like a row identifier ({len(levels)} different "
+        "texts); name it in categorical_features (--categorical on the command line) to keep it"
+    ]
 
 
 def remarks_on_labels(classes: Iterable[Any]) -> list[str]:
@@ -105,32 +109,23 @@ def _alike(levels: Iterable[str], name: str) -> list[str]:
     return [f"{name} has levels that differ only in case or blanks: {shown}; spell them alike"]
 
 
-def _on_numbers(name: Any, values: FloatArray) -> str | None:
-    """A remark on a column of numbers that is something else, or None."""
-    name = f"column {name!r:.60}"
-    known = values[np.isfinite(values)]
-    missing = values.size - known.size
-    if not known.size:
-        return f"{name} has no value in any row, and is ignored"
-    if missing >= _EMPTY * values.size:
-        return f"{name} has no value in {missing} of {values.size} rows"
+def _on_numbers(known: FloatArray, name: str, total: int) -> list[str]:
+    """Remarks on numbers that are something else."""
     low, high = known.min(), known.max()
-    if low == high:
-        return f"{name} is constant: {low:g} in every row" if values.size > 1 else None
     if low >= 19_000_101 and high < 21_000_000 and (known == np.rint(known)).all():
         month, day = known // 100 % 100, known % 100
         if ((month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)).all():
-            return (
+            return [
                 f"{name} holds dates as numbers, such as {low:.0f}, whose differences are no "
                 "number of days: convert it to one"
-            )
+            ]
     code = _code_for_missing(known, low, high)
     if code is None:
-        return None
-    return (
-        f"{name} is {code:g} in {int((known == code).sum())} of {values.size} rows, far from its "
-        "other values: if that means missing, put NaN there"
-    )
+        return []
+    return [
+        f"{name} is {code:g} in {int((known == code).sum())} of {total} rows, far from its other "
+        "values: if that means missing, put NaN there"
+    ]
 
 
 def _code_for_missing(values: FloatArray, low: float, high: float) -> float | None:
