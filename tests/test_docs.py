@@ -79,6 +79,10 @@ def test_files_named_in_the_docs_exist():
             r"`((?:examples|benchmarks|docs)/[\w./-]+)`", page.read_text("utf-8")
         ):
             assert (root / name).exists(), f"{page.name} names {name}"
+    rooms = "|".join(path.name for path in (root / "src/drlogit").iterdir() if path.is_dir())
+    for page in (DOCS / "algorithm.md", root / "CONTRIBUTING.md"):
+        for name in re.findall(rf"`((?:{rooms})/[\w./]+)`", page.read_text("utf-8")):
+            assert (root / "src/drlogit" / name).exists(), f"{page.name} names {name}"
 
 
 def test_tables_of_evidence_are_those_of_the_rows():
