@@ -195,7 +195,7 @@ DAMAGE = [
     (["ball", "norm"], "l3", "'l3'"),
     (["ball", "colour"], 1, "'ball' a Ball has"),
     (["parameters", "tol"], 1e-300, "and the status OPTIMAL at tol=1e-300"),
-    (["parameters", "colour"], 1, "'parameters' 'colour' is not a parameter"),
+    (["parameters", "colour"], 1, "got an unexpected keyword argument 'colour'"),
     (["parameters", "missing"], {"file": "x"}, "'parameters' has no 'file'"),
     (["result", "status"], "FINE", "'result' has no 'FINE'"),
     (["result", "n_iter"], math.inf, "'result'"),

@@ -217,21 +217,19 @@ def _kept_parameters(model: Any) -> dict[str, Any]:
 
 def _estimator(value: Any, _: Found) -> DRLogisticRegression:
     """An estimator with these parameters."""
-    stated = {name: unpack(each) for name, each in value.items()}
-    unknown = stated.keys() - DRLogisticRegression().get_params().keys()
-    if unknown:
-        raise ValueError(f"{min(unknown)!r:.40} is not a parameter")
-    return DRLogisticRegression(**stated)
+    return DRLogisticRegression(**{name: unpack(each) for name, each in value.items()})
 
 
 def _result(model: Any) -> dict[str, Any]:
     result = result_of(model)
-    return {name: getattr(result, name) for name in _OF_RESULT} | {"status": result.status.name}
+    stated = {name: getattr(result, name) for name in _OF_RESULT}
+    return {**stated, "status": result.status.name, "seen_scores": result.info["seen_scores"]}
 
 
 def _certified(value: Any, found: Found) -> dict[str, Any]:
     """How the fit ended, with its bounds; what contradicts itself is an error."""
     known = {name: read(value[name]) for name, read in _OF_RESULT.items()}
+    known["info"] = {"seen_scores": _numbers(value["seen_scores"], None)}
     known["gap"] = max(known["objective"] - known["dual_objective"], 0.0)
     tol = _numbers(found["parameters"].tol)
     if known["status"] is Status.OPTIMAL and known["gap"] > tol:
@@ -259,10 +257,6 @@ _TABLE: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Found], Any]]] = {
     "features": (_stated_features, _features),
     "ball": (lambda model: pack_ball(model.ball_), _ball),
     "parameters": (_kept_parameters, _estimator),
-    "seen_scores": (
-        lambda model: result_of(model).info["seen_scores"],
-        lambda value, _: _numbers(value, None),
-    ),
     "result": (_result, _certified),
 }
 
@@ -349,7 +343,6 @@ def _model(found: Found) -> DRLogisticRegression:
         dual=None,
         setup_time=0.0,
         trace=Trace(),
-        info={"seen_scores": found["seen_scores"]},
         column_ball=replace(columns, fit_intercept=bool(model.fit_intercept)),
         ball=ball,
         **found["result"],
