@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.special import lambertw
 
 from drlogit.dual._certificate import pair_sums
 from drlogit.problem._losses import log_loss_sum
 from drlogit.problem.losses import (
-    LAMBDA_CONSTANT,
     entropy,
     flip_probability,
     log_loss,
@@ -86,8 +84,3 @@ def test_entropy_is_the_conjugate_of_the_log_loss(u, s):
     assert entropy(one(s))[0] - s * u <= h + 1e-12 * max(1.0, abs(u))
     best = flip_probability(one(u))
     assert entropy(best)[0] - best[0] * u == pytest.approx(h, rel=1e-12, abs=1e-12)
-
-
-def test_constant_of_proposition_3_1():
-    # The maximiser t = 1 + W(1/e) solves e^t (t - 1) = 1, and t/(e^t + 1) = t - 1 = W(1/e).
-    assert pytest.approx(LAMBDA_CONSTANT, rel=1e-14) == lambertw(math.exp(-1.0)).real

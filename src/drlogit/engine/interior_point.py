@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.special import lambertw
+from scipy.special import lambertw, softmax
 
 from ..dual.classes import ClassPoint
 from ..dual.pair import parts
@@ -149,23 +149,17 @@ def null_model(problem: Problem, tol: float = 1e-12) -> FloatArray:
 
 
 def flip_budget(problem: Problem, null: FloatArray, *, free_only: bool = False) -> float:
-    """``max Σ w [s u - (u - κ)_+]`` over ``‖β/c‖_* ≤ 1`` and free coefficients.
+    """The least budget of moves and flips that explains the probabilities p of a model.
 
-    s is that of the model ``null``; κ is finite.  This is (P) with the loss ``-s u`` at a fixed λ,
-    λ times as large.  With ``free_only`` penalised features are left out.
+    ``max - Σ w [p·s + max_k(-s_k - κ_k)]`` over ``‖(B_j - B_k)/c‖_* ≤ 1`` and free columns; of two
+    labels ``max Σ w [s u - (u - κ)_+]``.  This is (P) with a linear loss at a fixed λ, λ times as
+    large.  With ``free_only`` penalised features are left out.
     """
-    problem = replace(problem, rows=in_one_block(problem.rows))
-    slopes, _ = problem.rows.run(slopes_at, None, null)
-    return _gain(problem, slopes, free_only, problem.kappa, problem.dearest_flip)
-
-
-def least_budget(problem: Problem, fixed: State) -> float:
-    """The least budget of moves and flips that explains given probabilities p.
-
-    ``max - Σ w [p·s + max_k(-s_k - κ_k)]`` over ``‖(B_j - B_k)/c‖_* ≤ 1`` and free columns: the
-    problem with a linear loss at a fixed λ.
-    """
-    return _gain(problem, fixed, False, *problem.flip_costs[problem.flip_costs > 0.0])
+    if not problem.several:
+        problem = replace(problem, rows=in_one_block(problem.rows))
+    slopes, _ = problem.rows.run(slopes_at, problem.codes, null)
+    costs = problem.flip_costs[problem.flip_costs > 0.0]
+    return _gain(problem, slopes, free_only, *costs)
 
 
 def _gain(problem: Problem, slopes: State, free_only: bool, *costs: float) -> float:
@@ -196,6 +190,8 @@ def gain_at_fixed_lambda(samples: Samples[Any], newton: Newton, mu: float, tol: 
     return max(-float(newton.best), 0.0)
 
 
-def slopes_at(block: Block, _: None, null: FloatArray) -> tuple[FloatArray, tuple[()]]:
+def slopes_at(block: Block, codes: Any, null: FloatArray) -> tuple[FloatArray, tuple[()]]:
     """Dual probabilities of a model: slopes of a loss that is linear there."""
-    return flip_probability(block.margins(null)), ()
+    if codes is None:
+        return flip_probability(block.margins(null)), ()
+    return np.asarray(softmax(block.scores(null), axis=1)), ()

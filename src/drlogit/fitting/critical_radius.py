@@ -45,19 +45,17 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.special import softmax
 
-from ..engine.interior_point import flip_budget, least_budget
+from ..engine.interior_point import flip_budget
 from ..engine.plan import is_expensive
 from ..engine.row_space import has_fewer_columns, row_space
 from ..engine.tables import critical_radius, interior_point_with_domains
 from ..engine.wide import DENSE_LIMIT
-from ..problem.losses import Scored, flip_probability
+from ..problem.losses import flip_probability
 from ..problem.problem import Problem
 from ..problem.result import Monitor
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
-from ..rows.interface import State
 from ..rows.reductions import Max, Min, Sum
 from ..rows.threads import one_blas_thread
 from .null_model import null_model
@@ -190,28 +188,22 @@ def _learns(budget: Callable[[float], float], epsilon: float) -> bool:
 
 
 def _of_classes(problem: Problem) -> float:
-    kept = problem.penalised
-    typical = problem.norm.value(problem.rows.column_scale[kept] * problem.costs[kept])
-    if not (kept.any() and typical > 0.0):
+    typical = _typical(problem)
+    if not typical > 0.0:
         return 0.0
     factor = _excess(problem.least_flip_cost, typical)
-    given = problem
-    if factor > 1.0:
-        problem = problem.with_radius(1.0, problem.cost.labels.times(1.0 / factor))
-    size = typical + float(problem.flip_costs.max(initial=0.0))
-
-    def explained(epsilon: float) -> State:
-        null = null_model(problem.with_radius(epsilon))
-        return problem.rows.run(_softmax, problem.scores(null))[0]
+    near = problem.with_radius(1.0, problem.cost.labels.times(1.0 / factor))
+    size = typical + float(near.flip_costs.max(initial=0.0))
 
     def budget(epsilon: float) -> float:
-        return least_budget(problem, explained(epsilon))
+        return flip_budget(near, null_model(near.with_radius(epsilon)))
 
-    found = budget(1e3 * size)  # where all classes are balanced
+    found = there = budget(1e3 * size)  # where all classes are balanced
     if found <= _NOTHING * typical:
         return 0.0
-    there = found if factor == 1.0 else least_budget(given, explained(1e3 * size))
-    if not (problem.flips and problem.free.any()):
+    if factor > 1.0:
+        there = flip_budget(problem, null_model(near.with_radius(1e3 * size)))
+    if not (near.flips and near.free.any()):
         return there
     high = found
     while _learns(budget, high):
@@ -284,10 +276,6 @@ def _null_gradient(block: Block, _: None, v: FloatArray) -> tuple[None, tuple[Su
 def _flipped_gradient(block: Block, _: None, sign: float, share: float) -> tuple[None, tuple[Sum]]:
     """``Σ w (s - a) z`` at s = ½, with this share a of flips in one class."""
     return None, (Sum(block.adjoint(block.weights * (0.5 - share * (block.y == sign)))),)
-
-
-def _softmax(_: Block, scored: Scored) -> tuple[FloatArray, tuple[()]]:
-    return np.asarray(softmax(scored[0], axis=1)), ()
 
 
 def _prices(block: Block, _: None, sign: float, kappa: float) -> tuple[None, tuple[Min, Max]]:

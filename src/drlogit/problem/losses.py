@@ -44,9 +44,6 @@ Scored: TypeAlias = tuple[FloatArray, Codes]
 #: Weights of samples, and the gain and the cost of each label for each of them.
 Changing: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
 
-#: max over t of t / (e^t + 1): the constant of Proposition 3.1 (printed there as 0.2785).
-LAMBDA_CONSTANT = 0.27846454276107374
-
 
 def log_loss(u: FloatArray) -> FloatArray:
     """``h(u) = log(1 + e^{-u})``."""
