@@ -5,8 +5,10 @@ One small cluster of two processes serves all tests of this file that need one.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import threading
 import time
 
 import numpy as np
@@ -14,6 +16,8 @@ import pytest
 import scipy.sparse as sp
 from benchmarks import stated
 
+import drlogit
+from drlogit import Status
 from drlogit.fitting.solving import solve_problem
 from zoo import thin_data as data
 
@@ -40,8 +44,7 @@ def assert_same_fit(result, reference):
     assert result.objective == pytest.approx(reference.objective, abs=1e-9)
     assert result.gap <= 1e-9
     np.testing.assert_allclose(result.coef, reference.coef, atol=1e-6)
-    assert isinstance(result.flip_share, da.Array)
-    flips = result.flip_share.compute()
+    flips = np.asarray(result.flip_share)  # on a cluster a Dask array
     assert flips.sum() == pytest.approx(reference.flip_share.sum(), abs=1e-4)
 
 
@@ -111,11 +114,23 @@ def test_estimator_takes_and_gives_dask_arrays():
         model.set_params(class_weight="balanced").fit(lazy, da.from_array(classes, chunks=50))
 
 
-def test_a_search_needs_samples_in_memory():
+def test_what_needs_rows_in_memory_refuses_dask():
     X, y = data()
-    for samples in ((chunked(X, 2), y), (X, da.from_array(y, chunks=100))):
-        with pytest.raises(TypeError, match="samples in memory, got a Dask collection: search on"):
-            stated.search([0.1], [np.inf], cv=2).fit(*samples)
+    lazy, model = chunked(X, 2), stated.classifier(**ROUGH).fit(X, y)
+    ball = drlogit.Ball(0.05)
+    for refused in (
+        lambda: drlogit.DRLogisticRegressionCV().fit(lazy, y),
+        lambda: drlogit.regularization_path(lazy, y, ball),
+        lambda: drlogit.audit(model, lazy, y),
+        lambda: drlogit.worst_case(model, lazy, y),
+        lambda: drlogit.guarantee(model, lazy, y),
+        lambda: drlogit.choose_threshold(model, lazy, y, min_recall=0.5),
+        lambda: drlogit.measure_shift(model, X, y, lazy),
+        lambda: drlogit.verify(stated.solve(X, y, **ROUGH), lazy, y),
+        lambda: model.save_proof("nowhere.npz", lazy, y),
+    ):
+        with pytest.raises(TypeError, match=r"in memory, got a Dask .*draw a sample, or predict"):
+            refused()
 
 
 def test_errors_name_what_is_wrong():
@@ -141,6 +156,7 @@ def test_errors_name_what_is_wrong():
 def test_two_processes_agree_and_nothing_is_left_behind(client):
     X, y = data()
     result = stated.solve(sparse_blocks(X, 5), y, **SHORT)
+    assert isinstance(result.flip_share, da.Array)
     assert_same_fit(result, stated.solve(X, y, **SHORT))
     del result
     deadline = time.monotonic() + 60.0
@@ -149,8 +165,7 @@ def test_two_processes_agree_and_nothing_is_left_behind(client):
         time.sleep(0.05)
 
 
-def test_a_table_agrees_and_moves_between_workers(client):
-    """Blocks with what a table fit worked out for them can be sent, and are fitted again."""
+def test_a_table_agrees_and_is_fitted_again(client):
     rng = np.random.default_rng(0)
     X = np.column_stack([np.eye(4)[rng.integers(4, size=400)], rng.standard_normal((400, 2))])
     y = np.repeat([0, 1], [280, 120])  # some blocks have one label only
@@ -161,27 +176,63 @@ def test_a_table_agrees_and_moves_between_workers(client):
         found = solve_problem(problem.with_radius(epsilon), tol=1e-9)
         whole = stated.solve(X, y, epsilon=epsilon, tol=1e-9, **options)
         assert found.objective == pytest.approx(whole.objective, abs=1e-9)
-        shares = client.gather(problem.rows._shares)  # pickled where they are
-        assert sum(share.n_samples for share in shares) == 400
 
 
-def test_a_killed_worker_costs_time_only():
+def kill(pid):
+    os.kill(pid, signal.SIGKILL)
+
+
+def freeze(pid):
+    os.kill(pid, signal.SIGSTOP)
+
+
+def freeze_and_interrupt(pid):
+    freeze(pid)
+    threading.Timer(0.5, signal.raise_signal, [signal.SIGINT]).start()
+
+
+@pytest.mark.parametrize(
+    ("act", "limit", "ended"),
+    [
+        (kill, None, Status.OPTIMAL),
+        (freeze, None, Status.OPTIMAL),
+        (freeze, 8.0, Status.MAX_TIME),
+        (freeze_and_interrupt, None, Status.INTERRUPTED),
+    ],
+)
+def test_a_lost_or_silent_worker(act, limit, ended):
+    """Its share moves to the other worker; time limits and interrupts return what is known."""
     X, y = data()
-    reference = stated.solve(X, y, **SHORT)
-    killed = []
+    reference, victims = stated.solve(X, y, **SHORT), []
 
-    def kill(iterate):
-        if iterate.n_iter == 3:
-            victim = next(iter(client.run(os.getpid).values()))
-            os.kill(victim, signal.SIGKILL)
-            killed.append(victim)
+    def once(iterate):
+        if iterate.n_iter == 3 and not victims:
+            victims.extend(client.run(os.getpid).values())
+            if limit is not None:  # so that time is over while the worker is silent
+                time.sleep(limit)
+            act(victims[0])
 
     # Of a cluster of its own: whether another worker takes its place is Dask's business.
     with new_cluster() as cluster, distributed.Client(cluster) as client:
         client.wait_for_workers(2)
-        result = stated.solve(chunked(X, 5), y, callback=kill, **SHORT)
-        assert killed
-        assert_same_fit(result, reference)
+        try:
+            began = time.monotonic()
+            result = stated.solve(chunked(X, 5), y, callback=once, max_time=limit, **SHORT)
+            took = time.monotonic() - began
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                kill(victims[0])
+        assert result.status is ended
+        assert took < 60.0
+        if ended is Status.OPTIMAL:
+            assert_same_fit(result, reference)
+        assert result.dual_objective <= reference.objective + 1e-9 <= result.objective + 2e-9
+
+
+def test_what_is_too_large_for_the_workers_is_refused(client):
+    large = da.zeros((1000, 10**9), chunks=(10, -1))
+    with pytest.raises(MemoryError, match=r"3 times X in the memory of the workers, 24000.* GB"):
+        stated.solve(large, np.arange(1000) % 2, **SHORT)
 
 
 def test_columns_in_chunks_and_vectors_of_every_kind():
@@ -211,6 +262,17 @@ def test_parts_that_do_not_fit_together():
         stated.solve(unknown, y, sample_weight=other.astype(float) + 1.0, **SHORT)
     with pytest.raises(ValueError, match="at least one row, got none"):
         stated.solve(blocks[:0], y, **SHORT)
+
+
+def test_scores_of_partitions_of_unknown_length():
+    X, y = data()
+    model = stated.classifier(**ROUGH).fit(X, y)
+    lazy, labels = chunked(X, 5), da.from_array(y, chunks=(CHUNKS[5],))
+    some = lazy[:, 0] > 0.0
+    here = model.score(X[X[:, 0] > 0.0], y[X[:, 0] > 0.0])
+    assert model.score(lazy[some], labels[some]) == pytest.approx(here)
+    weights = 1.0 + np.arange(300) % 3
+    assert model.score(lazy, y, weights) == pytest.approx(model.score(X, y, weights))
 
 
 def test_a_second_fit_starts_from_the_first():

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..problem.result import Monitor, Status
 from ..rows.arrays import FloatArray
-from ..rows.interface import State
+from ..rows.interface import State, WorkersLostError
 from ._newton import Newton
 from ._sums import CHANGES, CURVATURE, LOSS, MISSING, NEW_PIECES, PARABOLA, SLOPE, longest
 from .protocols import D, Samples
@@ -71,7 +71,10 @@ def run(
     ``estimated``: with any bound, the run ends when the estimated distance (11) is within ``tol``.
     """
     with np.errstate(all="ignore"):
-        return _run(samples, newton, mu, tol, max_iter, monitor, estimated)
+        try:
+            return _run(samples, newton, mu, tol, max_iter, monitor, estimated)
+        except WorkersLostError:  # the Newton system has the best model and its bound
+            return Found(0, Status.STOPPED, State(), None)
 
 
 def _run(

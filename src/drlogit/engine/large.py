@@ -37,7 +37,7 @@ from ..problem.problem import Problem
 from ..problem.result import Monitor, Solution, Status
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
-from ..rows.interface import Rows, State
+from ..rows.interface import Rows, State, WorkersLostError
 from ..rows.reductions import Sum
 from ..starts.sample import gathered, in_memory, most_entries, picked, sampled
 from ..starts.start import Start, sampling_error, with_lambda
@@ -180,6 +180,7 @@ class LargeRun:
         self.rows: Rows = self.problem.rows
         self.newton = posed.newton(self.problem.epsilon)
         self.bound, self.proof, self.reach = -1.0, State(), SETTINGS.reach
+        self.at: Surveyed | None = None
         # How far a step moves margins, and how many samples the active set may have.
         entries = max(self.rows.n_nonzeros / self.rows.n_samples, 1.0)
         self.moved, self.most = 0.0, most_entries(self.rows) / entries
@@ -195,7 +196,7 @@ class LargeRun:
             self.most = min(self.most, SETTINGS.crowded * self.rows.n_samples)
         zero = np.zeros(model.size)
         origin = Surveyed(self.rows.run(_origin)[0], zero, math.inf, zero, zero)
-        at = self._survey(origin, model, zero, 0.0, None)
+        self.at = at = self._survey(origin, model, zero, 0.0, None)
         expand = True
         for _ in range(MOST_MODELS):
             if expand:
@@ -211,7 +212,7 @@ class LargeRun:
             new, predicted = found
             gained, subsampled = at.objective - new.objective, False
             enough = gained >= _GAINED * (at.objective - predicted)
-            at = new if gained >= 0.0 else at
+            self.at = at = new if gained >= 0.0 else at
             gap = max(at.objective - self.bound, 0.0)
             distance = min(gap, 3.0 * (abs(new.objective - predicted) + target))
             stop = report(at.objective, self.bound, float(at.model[-1]))
@@ -487,18 +488,23 @@ def many_samples(
         start = _start_from_sample(problem, monitor, work) if start is None else start
         if start is None:
             return None
-        found = LargeRun(LabelScaling(problem), work).solve(
-            with_lambda(problem, start), tol, report
-        )
-    if found is None:
-        return None
+        run, point = LargeRun(LabelScaling(problem), work), None
+        try:
+            found = run.solve(with_lambda(problem, start), tol, report)
+            if found is None:
+                return None
+            point = of_all(problem.rows.run(_surveyed_point, found.proof)[0])
+        except WorkersLostError:
+            if run.at is None:
+                raise
+            found = LargeFit(run.at, run.bound, run.proof, Status.STOPPED)
     work["grams"] += work["sample_grams"] + work["near_grams"]
     info = {"solver": "interior-point", "distinct_samples": problem.rows.n_samples}
     return Solution(
         found.at.model[:-1],
         found.status,
         math.ceil(work["grams"]),
-        of_all(problem.rows.run(_surveyed_point, found.proof)[0]),
+        point,
         info=info | work,
         lam=float(found.at.model[-1]),
         proven=(found.at.objective, found.bound),

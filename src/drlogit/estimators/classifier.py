@@ -8,10 +8,11 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from ..fitting.solving import persistently
 from ..problem.norms import NormName
 from ..problem.result import Result
 from ..problem.stopping import Stop
-from .robust_classifier import RobustLinearClassifier, result_of
+from .robust_classifier import Known, RobustLinearClassifier, result_of
 from .training_data import TrainingData, training_data
 
 
@@ -170,10 +171,16 @@ class DRLogisticRegression(RobustLinearClassifier):
         ball = self._stated_ball()
         if kappa is not None:
             ball = ball.replace(kappa=kappa)
-        data = training_data(self, X, y, sample_weight, ball, self.n_jobs)
-        problem = data.pose()
-        self._advise(data)
-        self._fit_problem(data, problem, stop, verbose=self.verbose, start=self._start(data))
+
+        def fit(known: Known | None) -> Known:
+            data = training_data(self, X, y, sample_weight, ball, self.n_jobs)
+            problem = data.pose()
+            if known is None:
+                self._advise(data)
+            start = self._start(data) if known is None else known[2]
+            return self._solved(data, problem, stop, verbose=self.verbose, start=start)
+
+        self._conclude(*persistently(fit, stop))
 
     def _start(self, data: TrainingData) -> Result | None:
         """The earlier result, if ``warm_start`` is set and its shape matches."""

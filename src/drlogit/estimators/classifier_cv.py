@@ -32,7 +32,7 @@ from ..problem.norms import NormName
 from ..problem.problem import Problem
 from ..problem.result import Status
 from ..problem.stopping import Stop
-from ..rows.arrays import FloatArray, IndexArray, is_dask
+from ..rows.arrays import FloatArray, IndexArray, refuse_dask
 from ..rows.checks import as_numbers
 from .classifier import DRLogisticRegression
 from .folds import Grid, flip_unit, mean_log_likelihood, score_fold, tabulate
@@ -191,11 +191,7 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, kappa: Any, groups: Any) -> None:
         stop = Stop(self.max_time)
-        if any(map(is_dask, (X, y, sample_weight, kappa))):
-            raise TypeError(
-                "DRLogisticRegressionCV takes samples in memory, got a Dask collection: search on "
-                "a part of the rows, and fit all of them with DRLogisticRegression"
-            )
+        refuse_dask("a search", X, y, sample_weight, kappa)
         scorer: Callable[..., float] = mean_log_likelihood
         if self.scoring is not None:
             from sklearn.metrics import check_scoring  # takes a tenth of a second to import

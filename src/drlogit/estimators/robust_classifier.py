@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,7 +33,8 @@ from ..problem.norms import NormName
 from ..problem.problem import Problem
 from ..problem.result import Callback, Result
 from ..problem.stopping import Stop
-from ..rows.arrays import FloatArray, Matrix, beyond_memory, is_dask
+from ..rows.arrays import FloatArray, Matrix, beyond_memory, is_dask, refuse_dask
+from ..rows.interface import WorkersLostError
 from .class_recall import decided, neglected
 from .tables.encoding import Fill, column_transformer
 from .tables.frames import listed
@@ -62,6 +63,10 @@ class ModelParameters:
     max_time: float | None = None
     n_jobs: int | None = None
     verbose: int = 0
+
+
+#: The samples of a fit, their problem, and its result.
+Known: TypeAlias = tuple[TrainingData, Problem, Result]
 
 
 class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -137,15 +142,36 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
         start: Result | None = None,
     ) -> None:
         """Solve, and set the fitted attributes."""
-        result = solve_problem(
-            problem,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            start=start,
-            verbose=verbose,
-            callback=self.on_iteration,
-            stop=stop,
-        )
+        self._conclude(*self._solved(data, problem, stop, verbose=verbose, start=start))
+
+    def _solved(
+        self,
+        data: TrainingData,
+        problem: Problem,
+        stop: Stop,
+        *,
+        verbose: int,
+        start: Result | None,
+    ) -> Known:
+        """Solve; what belongs together is in the exception, too, if workers are lost."""
+        try:
+            result = solve_problem(
+                problem,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                start=start,
+                verbose=verbose,
+                callback=self.on_iteration,
+                stop=stop,
+            )
+        except WorkersLostError as lost:
+            if lost.found is not None:
+                lost.found = data, problem, lost.found
+            raise
+        return data, problem, result
+
+    def _conclude(self, data: TrainingData, problem: Problem, result: Result) -> None:
+        """Set the fitted attributes, and warn."""
         # One that was stopped may have got no further than that.
         model = problem.join(result.coef, result.intercept)
         constant = result.converged and is_constant(problem, model)
@@ -189,6 +215,7 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
             What flips cost, if that was stated for each sample.
         """
         check_is_fitted(self, "coef_")
+        refuse_dask("a proof", X, y)
         ball = self.ball_ if kappa is None else self.ball_.replace(kappa=kappa)
         if isinstance(ball.kappa, str):
             raise ValueError(
@@ -323,6 +350,15 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
         """Logarithms of :meth:`predict_proba`, finite however sure the model is."""
         check_is_fitted(self, "coef_")
         return self._answers(X, _log_probabilities, self.classes_.size)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of the samples whose class is predicted; of a Dask collection part by part."""
+        if not is_dask(X):
+            return float(super().score(X, y, sample_weight))
+        from ..rows.dask_collections import share_of
+
+        check_is_fitted(self, "coef_")
+        return share_of(lambda X, y: self.predict(X) == np.asarray(y).ravel(), X, y, sample_weight)
 
     def _answers(
         self,

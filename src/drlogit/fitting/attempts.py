@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from math import isfinite
 from typing import Any
 
 from ..dual.certify import Certificate, certify
@@ -11,6 +12,7 @@ from ..engine.plan import Attempt
 from ..problem.problem import Problem
 from ..problem.result import Monitor, Result, Solution, Status
 from ..rows.arrays import FloatArray
+from ..rows.interface import WorkersLostError
 from ..starts.start import Start, dual_point_of, start_from
 
 #: Largest gap, in nats, of a model that the next attempt opens near: a constant model has .7.
@@ -33,6 +35,7 @@ class BestProven:
     status: Status = Status.FAILED
     n_iter: int = 0
     info: dict[str, Any] = field(default_factory=dict)
+    lost: bool = False  # whether the samples are out of reach
 
     @property
     def gap(self) -> float:
@@ -50,7 +53,13 @@ class BestProven:
         """Certify a solution, as the user gets it: for the features as they were given."""
         returned = self.problem.split(found.coefficients)
         model = self.problem.join(*returned)
-        new, old = self._certificate(found, model), self.certificate
+        try:
+            new = self._certificate(found, model)
+        except WorkersLostError:
+            if found.proven is None or not isfinite(found.proven[0]):
+                raise
+            new, self.lost = Certificate(*found.proven, found.lam or 0.0, None), True
+        old = self.certificate
         if old is None or new.primal < old.primal:
             self.model, self.returned = model, returned
             kept = new if old is None else replace(old, primal=new.primal, lam=new.lam)
@@ -98,19 +107,25 @@ def best_proven(
         begin = None if attempt.cold else best.near or given
         if begin is None and attempt.method in tried_cold:
             continue  # the same again
-        found = attempt.run(
-            problem,
-            tol=tol,
-            monitor=monitor,
-            max_iter=None if max_iter is None else max_iter - best.n_iter,
-            start=begin,
-        )
+        try:
+            found = attempt.run(
+                problem,
+                tol=tol,
+                monitor=monitor,
+                max_iter=None if max_iter is None else max_iter - best.n_iter,
+                start=begin,
+            )
+        except WorkersLostError:
+            if best.certificate is None:
+                raise
+            best.lost = True
+            break
         if found is None:
             continue
         if begin is None:
             tried_cold.add(attempt.method)
         best.add(found)
         used_up = max_iter is not None and best.n_iter >= max_iter
-        if found.status is Status.STOPPED or used_up:
+        if found.status is Status.STOPPED or used_up or best.lost:
             break
     return best

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import numbers
 import time
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 from numpy.typing import ArrayLike
 
@@ -16,6 +17,7 @@ from ..problem.problem import Problem
 from ..problem.result import Callback, Monitor, Result, Status
 from ..problem.stopping import Stop
 from ..rows.checks import ParameterError
+from ..rows.interface import WorkersLostError
 from ..rows.threads import one_blas_thread
 from .attempts import best_proven
 from .exact_zeros import with_exact_zeros
@@ -26,6 +28,11 @@ SolverName: TypeAlias = Literal["auto", "interior-point"]
 
 #: Entries of X, for all fits and classes, from which a fit says its size before it begins.
 _LONG = 20_000_000
+
+#: How often a fit begins again because workers were lost.
+_RENEWALS = 5
+
+T = TypeVar("T")
 
 
 def solve(
@@ -98,20 +105,50 @@ def solve(
     """
     started, stop = time.perf_counter(), Stop(max_time, keeps=True)
     _check_limits(tol, max_iter)
-    problem, resolved = pose(
-        X, y, ball, fit_intercept=fit_intercept, sample_weight=sample_weight, n_jobs=n_jobs
-    )
-    result = solve_problem(
-        problem,
-        tol=tol,
-        max_iter=max_iter,
-        start=start,
-        callback=callback,
-        verbose=verbose,
-        stop=stop,
-        started=started,
-    )
-    return replace(result, ball=resolved)
+
+    def fit(known: Result | None) -> Result:
+        problem, resolved = pose(
+            X, y, ball, fit_intercept=fit_intercept, sample_weight=sample_weight, n_jobs=n_jobs
+        )
+        try:
+            result = solve_problem(
+                problem,
+                tol=tol,
+                max_iter=max_iter,
+                start=start if known is None else known,
+                callback=callback,
+                verbose=verbose,
+                stop=stop,
+                started=started,
+            )
+        except WorkersLostError as lost:
+            if lost.found is not None:
+                lost.found = replace(lost.found, ball=resolved)
+            raise
+        return replace(result, ball=resolved)
+
+    return persistently(fit, stop)
+
+
+def persistently(fit: Callable[[T | None], T], stop: Stop) -> T:
+    """What a fit returns; where workers are lost, it begins again with what it had found.
+
+    If it should end before it can, or they are lost too often, that is all there is.
+    """
+    known: T | None = None
+    for _ in range(_RENEWALS + 1):
+        try:
+            with stop.heeded() if known is None else stop.listening():
+                return fit(known)
+        except WorkersLostError as lost:
+            known = known if lost.found is None else lost.found
+        if stop.over:
+            break
+    if known is not None:
+        return known
+    if stop.late:
+        raise TimeoutError(f"max_time ({stop.max_time} s) was over before there was any model")
+    raise ConnectionError("workers of the cluster were lost before there was any model")
 
 
 def solve_problem(
@@ -161,19 +198,27 @@ def solve_problem(
         assert certificate is not None
         assert best.returned is not None
         coef, intercept = best.returned
-        moved = with_exact_zeros(problem, model, certificate, tol)
-        coef, intercept, certificate = moved or (coef, intercept, certificate)
+        dual = None
+        try:
+            moved = None if best.lost else with_exact_zeros(problem, model, certificate, tol)
+            coef, intercept, certificate = moved or (coef, intercept, certificate)
+            dual = certificate.dual_point(problem)
+        except WorkersLostError:
+            best.lost = True
     ended = best.status
-    if ended is Status.STOPPED and monitor.ended is not None:
+    if best.lost:
+        over = Status.INTERRUPTED if stop.interrupted else Status.MAX_TIME
+        ended = over if stop.over else Status.LOST
+    elif ended is Status.STOPPED and monitor.ended is not None:
         ended = monitor.ended
-    return Result(
+    result = Result(
         coef=coef,
         intercept=intercept,
         lam=certificate.lam,
         objective=certificate.primal,
         dual_objective=certificate.dual,
         gap=certificate.gap,
-        dual=certificate.dual_point(problem),
+        dual=dual,
         status=ended.judged(certificate.gap, tol),
         n_iter=best.n_iter,
         solver=best.info["solver"],
@@ -183,6 +228,9 @@ def solve_problem(
         info=best.info,
         column_ball=ball,
     )
+    if best.lost and not (stop.over or result.converged):
+        raise WorkersLostError(result)
+    return result
 
 
 def _check_limits(tol: Any, max_iter: Any) -> None:

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..rows.arrays import BoolArray, FloatArray, IndexArray
-from ..rows.chunks import in_memory
+from ..rows.arrays import BoolArray, FloatArray, IndexArray, in_memory
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,10 +16,9 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..rows.arrays import FloatArray, IndexArray, is_dask
+from ..rows.arrays import FloatArray, IndexArray, in_memory, is_dask
 from ..rows.blocks import Block
 from ..rows.checks import as_numbers
-from ..rows.chunks import in_memory
 from ..rows.interface import Rows, State
 from ..rows.reductions import Max, Min
 from .parameters import check_kappa

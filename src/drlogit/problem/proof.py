@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from ..rows.chunks import in_memory
+from ..rows.arrays import in_memory
 from ..rows.whole_files import write_bytes
 from .dual_point import ClassDualPoint, DualPoint, Moves
 

@@ -34,6 +34,7 @@ class Status(enum.Enum):
     STALLED = "stopped because no further progress was possible in floating point"
     UNPROVEN = "ended by its own stopping rule, but the certified duality gap is above tol"
     STOPPED = "stopped by the callback"
+    LOST = "stopped because workers were lost too often or did not answer"
     FAILED = "the external solver failed; the point returned is only a feasible start"
 
     def __str__(self) -> str:

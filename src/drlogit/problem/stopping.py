@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..rows.checks import ParameterError
+from ..rows.interface import ends
 
 #: A second interrupt within this many seconds aborts, even if another run has begun since.
 _TWICE = 1.0
@@ -51,6 +52,11 @@ class Stop:
         """Whether the time limit has passed."""
         return time.time() >= self.deadline
 
+    @property
+    def over(self) -> bool:
+        """Whether the run should end."""
+        return self.interrupted or self.late
+
     def sooner(self, share: float) -> Stop:
         """A stop after a share of the remaining time."""
         left = self.deadline - time.time()
@@ -77,14 +83,24 @@ class Stop:
         a service, stays in place.
         """
         here = threading.current_thread() is threading.main_thread()
-        if not (self.keeps and here and signal.getsignal(signal.SIGINT) is _OWN):
-            yield
-            return
-        signal.signal(signal.SIGINT, self.interrupt)
+        with self.heeded():
+            if not (self.keeps and here and signal.getsignal(signal.SIGINT) is _OWN):
+                yield
+                return
+            signal.signal(signal.SIGINT, self.interrupt)
+            try:
+                yield
+            finally:
+                signal.signal(signal.SIGINT, _OWN)
+
+    @contextmanager
+    def heeded(self) -> Iterator[None]:
+        """Let rows that wait for workers know when the run should end."""
+        before = ends.set(lambda: self.over)
         try:
             yield
         finally:
-            signal.signal(signal.SIGINT, _OWN)
+            ends.reset(before)
 
 
 _OWN = signal.default_int_handler

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..rows.arrays import FloatArray, Matrix, is_dask
+from ..rows.arrays import FloatArray, Matrix, in_memory, is_dask
 from ..rows.building import checked_rows
 from ..rows.centring import centred
 from ..rows.checks import TOO_LARGE, as_numbers, check_features, check_weights
-from ..rows.chunks import in_memory
 from ..rows.interface import Rows
 from .features import Feature, Features, numbers
 

@@ -36,14 +36,6 @@ cdef int FEW_VECTORS = 5
 #: Whether float32 and shifted arrays are multiplied without a copy in double.
 WITHOUT_COPY = bool(FAST_LANES)
 
-# Columns of a sparse matrix in which more than this share of the entries are non-zero go to BLAS if
-# there are many of them and much of them is stored.  Time with BLAS over time without, on made data
-# with as many rare columns beside them: 150 or 300 columns with .45 to .65 of their entries .3 to
-# 1.05, 60 columns .7 to 1.5, 20 columns more than that.  MNIST 0 v 3 (397 of 784 columns): a Gram
-# matrix takes 60 ms instead of 90, or 190 as a dense array.
-cdef double RARE = 0.05, WELL_FILLED = 0.4
-cdef Py_ssize_t MANY = 100
-
 cdef enum:
     FOUR = 4            # vectors that a loop over rows serves at once
     SEGMENT = 1024       # columns whose sums over a panel stay in the first-level cache
@@ -128,53 +120,6 @@ cdef cloned add_products(Py_ssize_t m, Py_ssize_t n, const number* x, Py_ssize_t
         out[i * step] += lanes_sum((a + b) + (c + d)) + rest
 
 
-cdef cloned add_four_products(Py_ssize_t m, Py_ssize_t n, const number* x, Py_ssize_t width,
-                              In shift, bint moved, In coef, Py_ssize_t stride, double* out,
-                              Py_ssize_t step) noexcept nogil:
-    """The same with four vectors, one each ``stride``, to four numbers from out[i * step] on.
-
-    Two rows at a time; for an odd number of rows the last one counts as both.
-    """
-    cdef Py_ssize_t i, j, k, last
-    cdef const number* row
-    cdef const number* next_row
-    cdef double value, other
-    cdef double rest[8]
-    cdef Lanes a, b, c, d, e, f, g, h, x0, x1, v
-    for i in range(0, m, 2):
-        last = min(i + 1, m - 1)
-        row, next_row, j = x + i * width, x + last * width, 0
-        a = b = c = d = e = f = g = h = NO_LANES
-        while j + LANES <= n:
-            x0, x1 = lanes(row + j), lanes(next_row + j)
-            if moved:
-                v = lanes(shift + j)
-                x0, x1 = x0 - v, x1 - v
-            v = lanes(coef + j)
-            a, e = a + x0 * v, e + x1 * v
-            v = lanes(coef + stride + j)
-            b, f = b + x0 * v, f + x1 * v
-            v = lanes(coef + 2 * stride + j)
-            c, g = c + x0 * v, g + x1 * v
-            v = lanes(coef + 3 * stride + j)
-            d, h = d + x0 * v, h + x1 * v
-            j += LANES
-        rest[0], rest[1], rest[2], rest[3] = lanes_sum(a), lanes_sum(b), lanes_sum(c), lanes_sum(d)
-        rest[4], rest[5], rest[6], rest[7] = lanes_sum(e), lanes_sum(f), lanes_sum(g), lanes_sum(h)
-        while j < n:
-            value, other = row[j], next_row[j]
-            if moved:
-                value, other = value - shift[j], other - shift[j]
-            for k in range(4):
-                rest[k] += value * coef[k * stride + j]
-                rest[4 + k] += other * coef[k * stride + j]
-            j += 1
-        for k in range(4):
-            out[i * step + k] += rest[k]
-            if last > i:
-                out[last * step + k] += rest[4 + k]
-
-
 cdef cloned add_combinations(Py_ssize_t m, Py_ssize_t n, const number* x, Py_ssize_t width,
                              In shift, bint moved, bint squared, In columns, Py_ssize_t stride,
                              int k, Out out, Py_ssize_t wide) noexcept nogil:
@@ -234,14 +179,9 @@ cdef void add_scores(Py_ssize_t m, Py_ssize_t n, const number* x, Py_ssize_t wid
                      const double* shift, bint moved, const double* coef, Py_ssize_t stride, int k,
                      double* out) noexcept nogil:
     """out[i, c] += (x_i - shift) · coef[c, :] for m rows and k vectors."""
-    cdef Py_ssize_t c = 0
-    while c < k:
-        if k - c >= FOUR:
-            add_four_products(m, n, x, width, shift, moved, coef + c * stride, stride, out + c, k)
-            c += FOUR
-        else:
-            add_products(m, n, x, width, shift, moved, coef + c * stride, out + c, k)
-            c += 1
+    cdef Py_ssize_t c
+    for c in range(k):
+        add_products(m, n, x, width, shift, moved, coef + c * stride, out + c, k)
 
 
 cdef class DenseRows(CompiledRows):
@@ -505,27 +445,13 @@ cdef inline void outer(Py_ssize_t m, Entries x, const double* d, double* out, Py
 
 cdef class CsrRows(CompiledRows):
     def __init__(self, x, bint intercept):
-        cdef Py_ssize_t e
         self.n_samples, self.n_columns = x.shape[0], x.shape[1] + intercept
         self.intercept = intercept
         self.stride = self.n_columns + 1
         self.indices = x.indices.astype(np.int32, copy=False)
         self.starts = x.indptr.astype(np.intp, copy=False)
-        counts = np.zeros(x.shape[1])
-        cdef double[::1] count = counts
-        for e in range(self.starts[0], self.starts[self.n_samples]):
-            count[self.indices[e]] += 1.0
-        shares = counts / max(x.shape[0], 1)
-        often = np.flatnonzero(shares > RARE)
-        if often.size < MANY or shares[often].mean() < WELL_FILLED:
-            often = often[:0]
-        self.frequent, self.place = often.astype(np.int32), np.full(x.shape[1], -1, np.int32)
-        np.asarray(self.place)[often] = np.arange(often.size)
-        F = max(1, often.size)
-        # the certificate visits 32 rows
-        self.panel = max(1, min(max(256, -(-F // 32) * 32), x.shape[0]))
+        self.panel = max(1, min(256, x.shape[0]))
         self.strip = self.panel
-        self.scaled, self.square = np.empty((self.panel if often.size else 1, F)), np.empty((F, F))
         self.single = x.dtype == np.float32
         self.ones = bool((x.data[:64] == 1).all() and (x.data == 1).all())
         if self.single:
@@ -609,44 +535,13 @@ cdef class CsrRows(CompiledRows):
         cdef Entries x = self.load(lo, hi)
         cdef Py_ssize_t i, n = self.n_columns, wide = self.stride
         cdef double* last = out + (n - 1) * wide if self.intercept else NULL
-        if self.frequent.shape[0]:
-            self.gram_of_frequent(hi - lo, x, d, out, last)
-        elif self.ones:
+        if self.ones:
             outer(hi - lo, x, d, out, wide, last, True)
         else:
             outer(hi - lo, x, d, out, wide, last, False)
         if self.intercept:
             for i in range(hi - lo):
                 last[n - 1] += d[i]
-
-    cdef void gram_of_frequent(self, int m, Entries x, const double* d, double* out,
-                               double* last) noexcept nogil:
-        """The same with BLAS for pairs of frequent columns."""
-        cdef Py_ssize_t i, j, k, e, f, wide = self.stride
-        cdef int F = self.frequent.shape[0]
-        cdef double root, value, nothing = 0.0
-        cdef double* scaled = &self.scaled[0, 0]
-        cdef double* square = &self.square[0, 0]
-        cdef double* row
-        memset(scaled, 0, m * F * sizeof(double))
-        for i in range(m):
-            root = sqrt(d[i])
-            for e in range(x.p[i], x.p[i + 1]):
-                value, row = d[i] * x.v[e], out + <Py_ssize_t>x.col[e] * wide
-                if last != NULL:
-                    last[x.col[e]] += value
-                if self.place[x.col[e]] >= 0:
-                    scaled[i * F + self.place[x.col[e]]] = root * x.v[e]
-                    continue
-                for f in range(x.p[i], e + 1):
-                    row[x.col[f]] += value * x.v[f]
-                for f in range(e + 1, x.p[i + 1]):
-                    if self.place[x.col[f]] >= 0:
-                        out[x.col[f] * wide + x.col[e]] += value * x.v[f]
-        dsyrk("U", "N", &F, &m, &UNIT, scaled, &F, &nothing, square, &F)
-        for j in range(F):
-            for k in range(j + 1):
-                out[self.frequent[j] * wide + self.frequent[k]] += square[j * F + k]
 
     cdef void squares(self, Py_ssize_t lo, Py_ssize_t hi, const double* d,
                       double* out) noexcept nogil:

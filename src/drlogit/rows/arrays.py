@@ -23,6 +23,21 @@ def is_dask(X: Any) -> bool:
     return "dask" in sys.modules and bool(sys.modules["dask"].is_dask_collection(X))
 
 
+def in_memory(values: Any) -> Any:
+    """A vector of the length of the samples; a Dask collection is computed."""
+    return np.asarray(values.compute() if is_dask(values) else values)
+
+
+def refuse_dask(what: str, *given: Any) -> None:
+    """``TypeError`` for Dask collections, where rows are needed in memory."""
+    for each in given:
+        if is_dask(each):
+            raise TypeError(
+                f"{what} needs its rows in memory, got a Dask {type(each).__name__}: draw a "
+                "sample, or predict lazily"
+            )
+
+
 def is_mapped(X: Any) -> bool:
     """Whether X is, or is a view of, an array in a file (``np.memmap``)."""
     while isinstance(X, np.ndarray):

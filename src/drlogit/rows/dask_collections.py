@@ -1,23 +1,27 @@
-"""Row blocks with the workers of a Dask cluster, or of one of Dask's schedulers in this process.
+"""Row blocks with the workers of a Dask cluster, or Dask's collections brought to this process.
 
-Everything of the length of the samples stays where it is.  The chunks of X that a thread of a
-worker has are its *share*: :class:`~drlogit.rows.local.LocalRows` there, which a visit passes over
-in one task, the driver's vectors beside it.  Reductions are combined in a tree.  What travels per
-visit are vectors of length n and, once per iteration of the interior point, n×n matrices: nothing
-that grows with N.
+On a cluster each worker has one actor, a :class:`Share`: the chunks of X that it computed, as
+:class:`~drlogit.rows.local.LocalRows` that its threads visit, and what block functions keep beside
+them.  A visit is one call for each worker.  What travels are vectors of length n and, once per
+iteration of the interior point, n×n matrices: nothing that grows with N.
 
-Every task is pure, and its arguments are part of it.  When a worker dies, Dask computes again what
-it held, by replaying the tasks that led there.
+An actor that is lost is not replaced in silence, because what it kept is lost with it.  Calls name
+the actor that they are for, and a worker that is lost, or does not answer, is a
+:class:`~drlogit.rows.interface.WorkersLostError`.  The fit then begins again from its last model,
+with new actors, and Dask computes the chunks of X again.
 
 Imported only when a Dask collection is met.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import time
+import uuid
+import weakref
+from collections.abc import Callable, Sequence
 from copy import copy
-from functools import cached_property, partial, reduce
-from itertools import accumulate
+from functools import partial, reduce
+from itertools import accumulate, count
 from typing import Any, NamedTuple, TypeAlias
 
 import dask
@@ -37,97 +41,257 @@ from .checks import (
     find_classes,
     signs_of,
 )
-from .interface import BlockFunction, Rows
+from .interface import BlockFunction, Rows, State, WorkersLostError, is_over
 from .local import LocalRows
 from .matrix import held, nonzeros, row_chunks
-from .reductions import Reduction, merge_reductions
+from .reductions import merge_reductions
 from .threads import threads_for
 
-#: A part of a collection that is still to be computed, or what has been or is being.
+#: A part of a collection that is still to be computed, or a future of it, or the part itself.
 Part: TypeAlias = Any
 
-#: Reductions combined by one task of the tree.
-_FAN_IN = 8
+#: Seconds between looks at a visit that takes long, and without an answer until a worker counts as
+#: lost: first while there is time, then after the time limit or an interrupt.
+_POLL, _SILENT, _SILENT_AT_THE_END = 0.5, 10.0, 2.0
+
+#: Seconds for which no work is given to a worker that was silent.  Dask itself gives up on it then.
+_AVOIDED = 300.0
+
+#: How many times the size of X its workers must have in memory: X, a chunk's copy, vectors beside.
+_TIMES = 3.0
+
+
+# --- on a worker ----------------------------------------------------------------------------
+
+
+class Share:
+    """The rows of one worker, and what is kept beside them under numbers."""
+
+    def __init__(self, n_threads: int, options: Any, *parts: Any) -> None:
+        self.token = uuid.uuid4().hex  # another one if Dask makes the actor once more
+        rows = _rows_of(options, n_threads, *parts)
+        self.kept: dict[int, Any] = {_ROWS: rows, _OFFSETS: rows.offsets}
+
+    def begin(self) -> str:
+        """The name of this very actor."""
+        return self.token
+
+    async def answers(self) -> None:
+        """Answer beside any visit, in the worker's own loop."""
+
+    def call(self, token: str, freed: list[int], key: int, function: Any, *given: Any) -> Any:
+        """Keep the first of two values that a function returns, and return the other."""
+        if token != self.token:
+            raise WorkersLostError
+        for each in freed:
+            self.kept.pop(each, None)
+        self.kept[key], found = function(*map(self._resolved, given))
+        return found
+
+    def _resolved(self, value: Any) -> Any:
+        if isinstance(value, _Key):
+            return self.kept[value.key]
+        if isinstance(value, Pair):
+            both = self._resolved(value.one), self._resolved(value.other)
+            return tuple(zip(*both, strict=True))
+        return value
+
+
+#: What every share keeps from the beginning.
+_ROWS, _OFFSETS = 0, 1
+
+
+class _Key(NamedTuple):
+    """A handle, on a worker."""
+
+    key: int
+
+
+def _visited(
+    rows: LocalRows, state: Any, function: BlockFunction, arguments: Any, errors: Any
+) -> Any:
+    with np.errstate(**errors):
+        return rows.visit(function, state, arguments)
+
+
+def _derived(rows: LocalRows, name: str, *arguments: Any) -> tuple[LocalRows, None]:
+    """Other rows by a method of rows."""
+    return getattr(rows, name)(*arguments), None
+
+
+def _scattered(rows: LocalRows, parts: Sequence[Any]) -> tuple[Any, None]:
+    return rows.scatter(np.concatenate([np.ravel(part) for part in parts])), None
+
+
+def _joined(state: Any) -> tuple[None, FloatArray]:
+    return None, np.concatenate(state)
+
+
+def _blocks(rows: LocalRows) -> tuple[None, Any]:
+    return None, list(zip(rows.offsets, rows.blocks, strict=True))
+
+
+# --- on the client --------------------------------------------------------------------------
+
+
+class Handle(State):
+    """What every worker keeps under a number, until this is collected."""
+
+    def __init__(self, crew: Crew, key: int) -> None:
+        self.crew, self.key = crew, key
+        weakref.finalize(self, crew.free, key)
+
+
+class Pair(NamedTuple):
+    """Two states as one."""
+
+    one: Any
+    other: Any
+
+
+def _sent(value: Any) -> Any:
+    """A value as it is sent: numbers in place of handles, which Dask would keep."""
+    if isinstance(value, Pair):
+        return Pair(_sent(value.one), _sent(value.other))
+    return _Key(value.key) if isinstance(value, Handle) else value
+
+
+class Crew:
+    """The actors of a fit, one for each worker that has chunks of X."""
+
+    def __init__(self, client: Any, futures: Sequence[Any], workers: Sequence[str]) -> None:
+        self.client, self.futures, self.workers = client, futures, workers
+        _wait_for(futures)
+        self.actors = client.gather(futures)
+        for actor in self.actors:
+            vars(actor)["_future"] = None  # a reference in a cycle, which would keep X for long
+        self._freed: list[list[int]] = [[] for _ in futures]
+        self._numbers = count(_OFFSETS + 1)
+        self.tokens = [self._value(k, actor.begin()) for k, actor in enumerate(self.actors)]
+
+    def free(self, key: int) -> None:
+        """Let the workers forget a number, with their next call."""
+        for freed in self._freed:
+            freed.append(key)
+
+    def call(self, function: Any, *given: Any) -> Any:
+        """Call a function on every worker: the handle of what is kept, and what is returned."""
+        key, calls, sent = next(self._numbers), [], [_sent(each) for each in given]
+        for k, actor in enumerate(self.actors):
+            freed, self._freed[k] = self._freed[k], []
+            try:
+                calls.append(actor.call(self.tokens[k], freed, key, function, *sent))
+            except RuntimeError:  # the scheduler knows that it is lost
+                raise WorkersLostError from None
+        return Handle(self, key), [self._value(k, each) for k, each in enumerate(calls)]
+
+    def put(self, function: Any, given: Any, each: Sequence[list[Part]]) -> Handle:
+        """The same with parts of collections for each worker, which take the shortest way there."""
+        key = next(self._numbers)
+        calls = zip(self.futures, self.tokens, each, self.workers, strict=True)
+        tasks = [
+            self.client.submit(
+                _put,
+                actor,
+                token,
+                key,
+                function,
+                _Kept(_sent(given)),
+                parts,
+                workers=[worker],
+                pure=False,
+            )
+            for actor, token, parts, worker in calls
+        ]
+        _wait_for(tasks)
+        self.client.gather(tasks)
+        return Handle(self, key)
+
+    def _value(self, k: int, call: Any) -> Any:
+        """The result of a call, unless its worker is lost or silent."""
+        asked, since = None, time.monotonic()
+        while True:
+            try:
+                return call.result(timeout=_POLL)
+            except TimeoutError as late:
+                late.__traceback__ = None  # Dask keeps the error, and that would keep our rows
+            except OSError:
+                raise WorkersLostError from None
+            if self.futures[k].status != "finished":
+                raise WorkersLostError
+            if asked is None or asked.done():
+                asked, since = self.actors[k].answers(), time.monotonic()
+            elif time.monotonic() - since > (_SILENT_AT_THE_END if is_over() else _SILENT):
+                _silent[self.workers[k]] = time.monotonic()
+                self.client.cancel(self.futures)  # so that Dask forgets what is there
+                raise WorkersLostError
 
 
 class DaskRows(Rows):
-    """Samples in shares, each of them :class:`LocalRows` where its chunks are."""
+    """Samples on the workers of a cluster."""
 
-    def __init__(
-        self,
-        place: Place,
-        shares: list[Part],
-        chunks: Sequence[IndexArray],
-        lengths: Sequence[int],
-        *,
-        n_columns: int,
-        n_nonzeros: int,
-        intercept: bool,
-    ) -> None:
+    def __init__(self, crew: Crew, chunks: Sequence[Sequence[int]], lengths: Sequence[int]) -> None:
         self.n_samples, self.largest_block = sum(lengths), max(lengths)
-        self.n_columns, self.n_nonzeros, self.intercept = n_columns, n_nonzeros, intercept
-        self._place, self._shares = place, shares
-        self._chunks, self._lengths = chunks, lengths
-        self.offsets: Any = shares  # which know them: see _state
+        self._crew, self._chunks, self._lengths = crew, chunks, lengths
+        self._rows: Any = _Key(_ROWS)
+        self.offsets: Any = _Key(_OFFSETS)
 
-    def run(self, function: BlockFunction, state: Any = None, *arguments: Any) -> tuple[Any, Any]:
-        """Apply a block function to every block; new state and combined reductions.
-
-        Who does not look at the reductions does not wait for them.
-        """
-        before = [None] * len(self._shares) if state is None else state
-        visit = partial(_visit, function, arguments, np.geterr())
-        visits = self._place.map(visit, self._shares, before)
-        return visits, _Reductions(self._place, visits)
+    def run(
+        self, function: BlockFunction, state: Any = None, *arguments: Any
+    ) -> tuple[Any, tuple[Any, ...]]:
+        """Apply a block function to every block; new state and combined reductions."""
+        given = self._rows, state, function, arguments, np.geterr()
+        kept, found = self._crew.call(_visited, *given)
+        return kept, tuple(item.value for item in reduce(merge_reductions, found))
 
     def pair(self, one: Any, other: Any) -> Any:
         """A state whose blocks are pairs of those of two states."""
-        return list(zip(one, other, strict=True))
+        return Pair(one, other)
 
     def scatter(self, values: Any) -> Any:
         """Cut a vector of length N into the state that block functions see."""
-        parts = _parts_of_vector(values, self._lengths, self._place)
-        return self._place.map(_scattered, self._shares, _grouped(parts, self._chunks))
+        parts = _begun(_cut(values, self._lengths, "values"))
+        shares = [[parts[k] for k in own] for own in self._chunks]
+        return self._crew.put(_scattered, self._rows, shares)
 
     def with_flip_multiples(self, flip_multiples: Any) -> DaskRows:
         """The same samples, whose labels cost these multiples of κ to flip."""
-        rows = copy(self)
-        rows._shares = self._place.map(_with_multiples, self._shares, flip_multiples)
-        return rows
+        return self._derived("with_flip_multiples", flip_multiples)
 
     def with_columns(self, features: IndexArray) -> DaskRows:
         """The same samples with some of their features only, copied where they are."""
-        part = partial(LocalRows.with_columns, features=features)
-        rows = self._with(self._place.map(part, self._shares), features.size + int(self.intercept))
-        rows.n_nonzeros = self.n_nonzeros * rows.n_columns // self.n_columns  # about as many
-        rows.shift = None if self.shift is None else self.shift[features]
-        return rows
+        shift, width = self.shift, features.size + self.intercept
+        return self._derived(
+            "with_columns",
+            features,
+            n_columns=width,
+            n_nonzeros=self.n_nonzeros * width // self.n_columns,  # about as many
+            shift=None if shift is None else shift[features],
+        )
 
     def with_features(self, features: Any, n_columns: int) -> DaskRows:
         """The same samples with other features, a dense array for each block."""
-        rows = self._with(self._place.map(_with_features, self._shares, features), n_columns)
-        rows.n_nonzeros, rows.shift = self.n_samples * n_columns, None
-        return rows
-
-    def _with(self, shares: list[Part], n_columns: int) -> DaskRows:
-        rows = copy(self)
-        rows.__dict__.pop("totals", None)
-        rows._shares, rows.offsets, rows.n_columns = shares, shares, n_columns
-        return rows
+        size = {"n_columns": n_columns, "n_nonzeros": self.n_samples * n_columns}
+        return self._derived("with_features", features, n_columns, **size, shift=None)
 
     def shifted(self, shift: FloatArray) -> DaskRows:
         """The same samples with features ``x - shift``, shifted where they are."""
+        return self._derived("shifted", shift, shift=shift)
+
+    def _derived(self, name: str, *arguments: Any, **changed: Any) -> DaskRows:
         rows = copy(self)
-        rows._shares = self._place.map(partial(LocalRows.shifted, shift=shift), self._shares)
         rows.__dict__.pop("totals", None)
-        rows.shift = shift
+        rows.__dict__ |= changed
+        rows._rows = self._crew.call(_derived, self._rows, name, *arguments)[0]
         return rows
 
     def gather(self, state: Any) -> Any:
-        """The state as a Dask array in the order of the samples, which stays where it is."""
+        """The state as a Dask array in the order of the samples; the workers keep it meanwhile."""
         arrays: dict[int, Any] = {}
-        for visit, chunks in zip(state, self._chunks, strict=True):
-            whole = delayed(_joined)(delayed(visit, traverse=False))
+        for actor, token, chunks in zip(
+            self._crew.futures, self._crew.tokens, self._chunks, strict=True
+        ):
+            whole = delayed(_read, pure=False)(actor, token, _Kept(state))
             ends = accumulate(self._lengths[k] for k in chunks)
             for k, end in zip(chunks, ends, strict=True):
                 part = whole[end - self._lengths[k] : end]
@@ -136,172 +300,141 @@ class DaskRows(Rows):
 
     def together(self) -> Block:
         """All samples as one block in memory, for solvers of other packages."""
-        shares = self._place.fetch(self._shares)
-        blocks = [pair for rows in shares for pair in zip(rows.offsets, rows.blocks, strict=True)]
+        blocks = [pair for own in self._crew.call(_blocks, self._rows)[1] for pair in own]
         return join_blocks([block for _, block in sorted(blocks, key=lambda pair: pair[0])])
 
 
-class _Reductions:
-    """What visits have for the driver, fetched when it is looked at."""
+class _Kept:
+    """A state inside a task, where Dask would take a pair for a part of its graph."""
 
-    def __init__(self, place: Place, visits: list[Part]) -> None:
-        self._place, self._visits = place, visits
+    def __init__(self, state: Any) -> None:
+        self.state = state
 
-    @cached_property
-    def _values(self) -> tuple[Any, ...]:
-        parts = self._place.map(_reductions, self._visits)
-        while len(parts) > 1:
-            some = [parts[i : i + _FAN_IN] for i in range(0, len(parts), _FAN_IN)]
-            parts = self._place.map(_combine, some)
-        return tuple(item.value for item in self._place.fetch(parts)[0])
-
-    def __getitem__(self, index: int) -> Any:
-        return self._values[index]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._values)
+    def __reduce__(self) -> Any:
+        return _Kept, (_sent(self.state),)
 
 
-# --- where tasks run ------------------------------------------------------------------------
+def _put(actor: Any, token: str, key: int, function: Any, kept: _Kept, parts: Any) -> Any:
+    return actor.call(token, [], key, function, kept.state, parts).result()
 
 
-class Place:
-    """Where Dask would compute now.
-
-    On a cluster, which has a client, results stay with the workers; Dask's other schedulers bring
-    them to this process, where everything else is then done at once.
-    """
-
-    def __init__(self) -> None:
-        self.client: Any = getattr(get_scheduler(), "__self__", None)
-
-    def begin(self, tasks: list[Part]) -> list[Part]:
-        """The results of tasks, or what stands for them."""
-        return list(dask.compute(*tasks) if self.client is None else self.client.compute(tasks))
-
-    def map(self, function: Callable[..., Any], *arguments: Any) -> list[Part]:
-        """A call for each of the arguments."""
-        if self.client is None:
-            return [function(*each) for each in zip(*arguments, strict=True)]
-        return list(self.client.map(function, *arguments, pure=False))
-
-    def fetch(self, parts: list[Part]) -> list[Any]:
-        """The values."""
-        return parts if self.client is None else list(self.client.gather(parts))
-
-    def shares(self, parts: list[Part]) -> list[IndexArray]:
-        """Which of the parts, once done, are whose: numbers for each thread of a worker."""
-        if self.client is None:
-            return [np.arange(len(parts))]
-        from distributed import wait  # which a client comes with
-
-        wait(parts)
-        where: dict[Any, list[int]] = {}
-        owners, threads = self.client.who_has(parts), self.client.nthreads()
-        for k, part in enumerate(parts):
-            where.setdefault(next(iter(owners.get(part.key, ())), None), []).append(k)
-        split = (np.array_split(own, threads.get(worker, 1)) for worker, own in where.items())
-        return [share for each in split for share in each if share.size]
+def _read(actor: Any, token: str, kept: _Kept) -> Any:
+    return actor.call(token, [], _READ, _joined, kept.state).result()
 
 
-def _grouped(parts: Sequence[Part], shares: Sequence[IndexArray]) -> list[list[Part]]:
-    """The parts of each share."""
-    return [[parts[k] for k in own] for own in shares]
-
-
-# --- what is done with a share where it is --------------------------------------------------
-
-
-class _Visit(NamedTuple):
-    """What a visit leaves of a share, where it stays, and what it has for the driver."""
-
-    state: Any
-    reductions: tuple[Reduction, ...] = ()
-
-
-def _visit(
-    function: BlockFunction, arguments: Any, errors: Any, rows: LocalRows, before: Any
-) -> _Visit:
-    """One pass over a share, as it would go in the process of the driver."""
-    with np.errstate(**errors):
-        return _Visit(*rows.visit(function, _state(before), arguments))
-
-
-def _state(before: Any) -> Any:
-    """Of a visit; of rows, their offsets; of a pair of such, pairs."""
-    if isinstance(before, LocalRows):
-        return before.offsets
-    if before is None or isinstance(before, _Visit):
-        return before and before.state
-    return tuple(zip(*map(_state, before), strict=True))
-
-
-def _reductions(visit: _Visit) -> tuple[Reduction, ...]:
-    return visit.reductions
-
-
-def _combine(parts: Sequence[tuple[Reduction, ...]]) -> tuple[Reduction, ...]:
-    return reduce(merge_reductions, parts)
-
-
-def _scattered(rows: LocalRows, parts: Sequence[Any]) -> _Visit:
-    return _Visit(rows.scatter(np.concatenate([np.ravel(part) for part in parts])))
-
-
-def _with_multiples(rows: LocalRows, flip_multiples: _Visit) -> LocalRows:
-    return rows.with_flip_multiples(flip_multiples.state)
-
-
-def _with_features(rows: LocalRows, features: _Visit) -> LocalRows:
-    return rows.with_features(features.state, 0)
-
-
-def _joined(visit: _Visit) -> FloatArray:
-    return np.concatenate(visit.state)
+#: The number under which nothing worth keeping is kept.
+_READ = -1
 
 
 # --- from collections to rows ---------------------------------------------------------------
 
+#: When workers did not answer.
+_silent: dict[str, float] = {}
+
 
 def dask_rows(
-    X: Any, labels: Any, sample_weight: Any, *, positive: Any = 1.0, intercept: bool
-) -> DaskRows:
-    """Rows of a Dask array or data frame, checked block by block where they are.
+    X: Any, labels: Any, sample_weight: Any = None, *, positive: Any = 1.0, intercept: bool
+) -> Rows:
+    """Rows of a Dask array or frame, on its cluster if there is one, else in this process.
 
-    ``labels``, of which the ``positive`` one is +1 and the other -1, and ``sample_weight`` may be
-    Dask collections or in memory.
+    ``labels``, of which ``positive`` have the sign +1 and the other -1, and ``sample_weight`` may
+    be Dask collections or in memory.
     """
-    place = Place()
-    features = place.begin([delayed(_features)(part, k) for k, part in enumerate(_row_parts(X))])
-    chunks = place.shares(features)
-    shapes = np.concatenate(place.fetch(place.map(_shapes, _grouped(features, chunks))))
-    lengths, widths, counts = shapes[np.argsort(np.concatenate(chunks))].T.tolist()
+    if isinstance(getattr(X, "_meta", None), np.ndarray) and not np.isnan(X.size):
+        _check_memory(X.nbytes)
+    features = _begun([delayed(_features)(part, k) for k, part in enumerate(_row_parts(X))])
+    shapes = np.array(_values([delayed(_shape)(part) for part in features]))
+    lengths, widths, counts, sizes = shapes.T.tolist()
     if len({*widths}) > 1:
         raise ValueError(f"blocks of X must have equally many columns, got {sorted({*widths})}")
     if sum(lengths) == 0:
         raise ValueError("X must have at least one row, got none")
-    filled = np.array(lengths) > 0  # a chunk without rows has nothing to do
-    chunks = [some for own in chunks if (some := own[filled[own]]).size]
     if isinstance(labels, np.ndarray):  # a byte each to send
         labels, positive = labels == positive, True
-    labels = _parts_of_vector(labels, lengths, place, "y")
-    weights, total = _weight_parts(sample_weight, lengths, place)
-    firsts = list(accumulate(lengths[:-1], initial=0))
-    n_threads = threads_for(None, sum(counts)) if place.client is None else 1
-    parts = list(enumerate(firsts)), features, labels, weights
-    shares = place.map(
-        partial(_share, positive, total, intercept, n_threads),
-        *(_grouped(each, chunks) for each in parts),
+    numbers = np.flatnonzero(lengths).tolist()  # a chunk without rows has nothing to do
+    weights, total = _weight_parts(sample_weight, lengths)
+    parts = (
+        numbers,
+        list(accumulate([lengths[k] for k in numbers[:-1]], initial=0)),
+        [features[k] for k in numbers],
+        _begun(_cut(labels, lengths, "y")),
+        _begun(weights),
     )
-    return DaskRows(
-        place,
-        shares,
-        chunks,
-        lengths,
-        n_columns=widths[0] + int(intercept),
-        n_nonzeros=sum(counts),
-        intercept=intercept,
-    )
+    options, client = (positive, total, intercept), _client()
+    if client is None:
+        return _rows_of(options, threads_for(None, sum(counts)), *parts)
+    _check_memory(sum(sizes))
+    where: dict[str, list[int]] = {}
+    owners, threads, actors = client.who_has(parts[2]), client.nthreads(), []
+    for k, feature in enumerate(parts[2]):
+        where.setdefault(min(owners.get(feature.key) or [""]), []).append(k)
+    if "" in where:  # lost since
+        raise WorkersLostError
+    for worker, own in where.items():
+        given = threads[worker], options, *([each[k] for k in own] for each in parts)
+        actors.append(client.submit(Share, *given, workers=[worker], actor=True, pure=False))
+    filled = [lengths[k] for k in numbers]
+    rows = DaskRows(Crew(client, actors, list(where)), list(where.values()), filled)
+    rows.intercept, rows.n_columns, rows.n_nonzeros = intercept, widths[0] + intercept, sum(counts)
+    return rows
+
+
+def _client() -> Any:
+    """The client of a cluster, once it is connected; None for a scheduler in this process."""
+    client = getattr(get_scheduler(), "__self__", None)
+    while client is not None and client.status != "running":  # it looks for its scheduler
+        if client.status == "closed" or is_over():
+            raise WorkersLostError
+        time.sleep(_POLL)
+    return client
+
+
+def _check_memory(size: float) -> None:
+    """``MemoryError`` where X is too large for the workers."""
+    client = _client()
+    if client is None:
+        return
+    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    limits, needed = [each["memory_limit"] for each in workers], _TIMES * size
+    if limits and all(limits) and needed > sum(limits):
+        raise MemoryError(
+            f"a fit needs {_TIMES:g} times X in the memory of the workers, {needed / 1e9:.2f} GB, "
+            f"got {sum(limits) / 1e9:.2f} GB: take more or larger workers, or write X to Parquet "
+            "and fit on one machine"
+        )
+
+
+def _begun(tasks: Sequence[Part]) -> list[Part]:
+    """Futures of tasks on a cluster, once they are done; else their results."""
+    client, now = _client(), time.monotonic()
+    if client is None:
+        return list(dask.compute(*tasks))
+    silent = {worker for worker, at in _silent.items() if now - at < _AVOIDED}
+    workers = [worker for worker in client.nthreads() if worker not in silent] if silent else None
+    futures: list[Part] = client.compute(list(tasks), workers=workers)
+    _wait_for(futures)
+    return futures
+
+
+def _values(tasks: Sequence[Part]) -> list[Any]:
+    """Results of tasks."""
+    begun = _begun(tasks)
+    return begun if _client() is None else list(_client().gather(begun))
+
+
+def _wait_for(futures: Sequence[Any]) -> None:
+    """Wait until all are done, unless the time is over."""
+    from distributed import wait  # which a client comes with
+
+    while any(future.status == "pending" for future in futures):
+        try:
+            wait(futures, timeout=_POLL)
+        except TimeoutError as late:
+            late.__traceback__ = None
+            if is_over():
+                raise WorkersLostError from None
+    if any(future.status in ("cancelled", "lost") for future in futures):
+        raise WorkersLostError
 
 
 def _row_parts(X: Any) -> list[Part]:
@@ -333,42 +466,34 @@ def _column(vector: Any, name: str) -> Any:
     return vector[:, 0]
 
 
-def _parts_of_vector(
-    vector: Any, lengths: Sequence[int], place: Place, name: str = "values"
-) -> list[Part]:
-    """The parts of a vector, cut as X is, which stay where they are."""
-    vector = _column(vector, name)
+def _cut(vector: Any, lengths: Sequence[int], name: str) -> list[Part]:
+    """The parts of a vector for the chunks of X that have rows."""
+    vector, filled = _column(vector, name), [length for length in lengths if length]
     length = vector.shape[0] if isinstance(vector, np.ndarray | da.Array) else np.nan
     if not (length == sum(lengths) or np.isnan(length)):
         raise ValueError(f"{name} must have {sum(lengths)} entries, got {length}")
     if isinstance(vector, np.ndarray):
-        return np.split(vector, np.cumsum(lengths)[:-1])
-    if not np.isnan(length) and vector.chunks[0] != tuple(lengths):
-        # Chunks without rows cannot be asked for.
-        vector = vector.rechunk((tuple(length for length in lengths if length),))
-        filled = iter(place.begin(_parts(vector)))
-        empty = np.zeros(0, dtype=vector.dtype)
-        return [next(filled) if length else empty for length in lengths]
+        return [delayed(part) for part in np.split(vector, np.cumsum(filled)[:-1])]
+    if not np.isnan(length):
+        return _parts(vector.rechunk((tuple(filled),)))
     parts = _parts(vector)
     if len(parts) != len(lengths):
         raise ValueError(
             f"{name} must have as many partitions as X if their lengths are unknown: "
             f"{len(lengths)}, got {len(parts)}"
         )
-    return place.begin(parts)
+    return [part for part, length in zip(parts, lengths, strict=True) if length]
 
 
-def _weight_parts(
-    sample_weight: Any, lengths: Sequence[int], place: Place
-) -> tuple[list[Part], float]:
+def _weight_parts(sample_weight: Any, lengths: Sequence[int]) -> tuple[list[Part], float]:
     """Weights for every chunk, None where they are equal, and their sum."""
     if sample_weight is None:
-        return [None] * len(lengths), float(sum(lengths))
+        return [delayed(None)] * np.count_nonzero(lengths), float(sum(lengths))
     if not dask.is_dask_collection(sample_weight):
         sample_weight = check_weights(sample_weight, sum(lengths))
-        return _parts_of_vector(sample_weight, lengths, place), 1.0
-    parts = _parts_of_vector(sample_weight, lengths, place, "sample_weight")
-    total = sum(place.fetch(place.map(_checked_sum, parts)))
+        return _cut(sample_weight, lengths, "sample_weight"), 1.0
+    parts = _cut(sample_weight, lengths, "sample_weight")
+    total = sum(_values([delayed(_checked_sum)(part) for part in parts]))
     if total == 0.0:
         raise ValueError("sample_weight must have a positive entry, got all zeros")
     return parts, total
@@ -390,15 +515,15 @@ def _features(part: Any, index: int) -> Matrix:
         raise ValueError(f"block {index} of X: {error}") from error
 
 
-def _shapes(matrices: Sequence[Matrix]) -> list[tuple[int, int, int]]:
-    """Rows, columns, and stored entries."""
-    return [(*matrix.shape, nonzeros(matrix)) for matrix in matrices]
+def _shape(matrix: Matrix) -> tuple[int, int, int, int]:
+    """Rows, columns, stored entries, and bytes."""
+    entries = nonzeros(matrix)
+    return (*matrix.shape, entries, entries * matrix.dtype.itemsize)
 
 
-def _distinct(parts: Sequence[Any]) -> Any:
-    for part in parts:
-        check_unmasked(part, "y")
-    values = np.concatenate([np.asarray(part).ravel() for part in parts])
+def _distinct(part: Any) -> Any:
+    check_unmasked(part, "y")
+    values = np.asarray(part).ravel()
     if values.dtype != object:
         return distinct(values)
     found = list(dict.fromkeys(values.tolist()))  # not all objects can be sorted
@@ -412,12 +537,11 @@ def _checked_sum(weights: Any) -> float:
     return float(values.sum())
 
 
-def _share(
-    positive: Any,
-    total: float,
-    intercept: bool,
+def _rows_of(
+    options: tuple[Any, float, bool],
     n_threads: int,
-    places: Sequence[tuple[int, int]],
+    numbers: Sequence[int],
+    firsts: Sequence[int],
     features: Sequence[Matrix],
     labels: Sequence[Any],
     weights: Sequence[Any],
@@ -428,8 +552,9 @@ def _share(
     library, as Dask's workers set it up, takes new pages from the system each time (2·10⁶ × 20:
     1.5 times the processor time of memory, uncut 1.8 times).
     """
-    blocks, offsets = [], []
-    for (number, first), X, y, w in zip(places, features, labels, weights, strict=True):
+    (positive, total, intercept), blocks, offsets = options, [], []
+    parts = zip(numbers, firsts, features, labels, weights, strict=True)
+    for number, first, X, y, w in parts:
         length, y = X.shape[0], np.asarray(y).ravel()
         if y.size != length:
             raise ValueError(
@@ -442,7 +567,7 @@ def _share(
         for some in row_chunks(length, 10, least=X.shape[1]):
             blocks.append(chunk.part(some.start, some.stop))
             offsets.append(first + some.start)
-    rows = LocalRows(blocks, n_threads, n_nonzeros=0)
+    rows = LocalRows(blocks, n_threads, n_nonzeros=sum(map(nonzeros, features)))
     rows.offsets = tuple(offsets)
     return rows
 
@@ -455,13 +580,29 @@ def map_rows(function: Callable[[Any], Any], X: Any, width: int | None, dtype: A
     return _mapped(function, X, _row_parts(X), width, dtype)
 
 
+def share_of(right: Callable[[Any, Any], Any], X: Any, y: Any, sample_weight: Any = None) -> float:
+    """The share of the samples, by weight, that a function of X and y finds right."""
+    parts = _row_parts(X)
+    lengths = _values([delayed(len)(part) for part in parts])
+    weights, _ = _weight_parts(sample_weight, lengths)
+    tasks = [
+        delayed(_sums)(right, *each)
+        for each in zip(parts, _cut(y, lengths, "y"), weights, strict=True)
+    ]
+    total, whole = np.sum(_values(tasks), axis=0)
+    return float(total / whole)
+
+
+def _sums(right: Callable[[Any, Any], Any], X: Any, y: Any, weights: Any) -> tuple[float, float]:
+    weights = np.ones(len(X)) if weights is None else np.ravel(weights)
+    return float(weights[right(X, y)].sum()) if weights.size else 0.0, float(weights.sum())
+
+
 def encode(y: Any) -> tuple[Any, Any]:
     """The labels that occur in a Dask vector, in order, and the number of each sample's."""
     y = _column(y, "y")
-    place = Place()
-    parts = place.begin(_parts(y))
-    found = place.fetch(place.map(_distinct, _grouped(parts, place.shares(parts))))
-    classes = find_classes(np.concatenate(found))
+    parts = _parts(y)
+    classes = find_classes(np.concatenate(_values([delayed(_distinct)(part) for part in parts])))
     return classes, _mapped(partial(_codes, classes), y, parts, None, np.intp)
 
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextvars import ContextVar
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -34,6 +35,27 @@ from .reductions import Reduction, Sum
 
 BlockState: TypeAlias = Any
 BlockFunction: TypeAlias = Callable[..., tuple[BlockState, tuple[Reduction, ...]]]
+
+
+class WorkersLostError(Exception):
+    """A worker that holds samples is lost, or does not answer.
+
+    ``found`` is what the fit has got so far, if anything.
+    """
+
+    def __init__(self, found: Any = None) -> None:
+        super().__init__(found)
+        self.found = found
+
+
+#: Whether a fit should end, by its time limit or an interrupt: asked while a worker is waited for.
+ends: ContextVar[Callable[[], bool]] = ContextVar("ends")
+
+
+def is_over() -> bool:
+    """Whether the fit of this thread should end."""
+    asked = ends.get(None)
+    return asked is not None and asked()
 
 
 class State:

@@ -46,8 +46,7 @@ from scipy.special import entr, logsumexp
 
 from ..problem.dual_point import ClassDualPoint, DualPoint, Moves
 from ..problem.proof import BrokenProofError
-from ..rows.arrays import BoolArray, FloatArray, IndexArray
-from ..rows.chunks import in_memory
+from ..rows.arrays import BoolArray, FloatArray, IndexArray, in_memory
 from .samples import LIMIT, SamplesInBall
 
 #: Entropies, charge, and what is used of ε.

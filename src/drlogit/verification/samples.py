@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from ..problem.ball import ColumnBall
 from ..problem.parameters import ADMITTED, FAR, RANGE
 from ..rows.arrays import FloatArray
-from ..rows.chunks import chunks_of
+from ..rows.matrix import row_range
 
 #: Rows at a time, few because rounding grows with them.  Sparse rows of up to ``_DENSE`` columns
 #: are made dense.
@@ -78,11 +78,10 @@ class SamplesInBall:
 
     def _parts(self) -> Iterator[tuple[slice, Any]]:
         """Some rows at a time."""
-        first = 0
-        for part in chunks_of(self.X, _ROWS, checked=True):
+        for first in range(0, self.X.shape[0], _ROWS):
+            part = row_range(self.X, first, min(first + _ROWS, self.X.shape[0]))
             dense = part.toarray() if self._dense and sp.issparse(part) else part
             yield slice(first, first + part.shape[0]), dense.astype(np.float64, copy=False)
-            first += part.shape[0]
 
     def parts(self) -> Iterator[tuple[slice, Any]]:
         """Rows: shifted columns, 1, a 0 for each group (its highest category), "none" of each."""

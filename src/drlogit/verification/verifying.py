@@ -16,9 +16,8 @@ from ..problem.label_costs import codes_among
 from ..problem.parameters import ADMITTED
 from ..problem.proof import BrokenProofError, read_proof
 from ..problem.result import Result
-from ..rows import chunks
+from ..rows import checks
 from ..rows.checks import TOO_LARGE, check_label_column, check_weights, find_classes
-from ..rows.chunks import in_memory
 from ..rows.threads import one_blas_thread
 from .bounds import lower_bound, slack, upper_bound
 from .samples import SamplesInBall
@@ -106,19 +105,19 @@ def verify(
         raise ValueError("the model must know its ball, as results of drlogit.solve do")
     if ball.costs.ndim == 2:
         raise ValueError("a matrix of feature_costs has no proof: give each feature a cost")
-    X = chunks.checked_features(X)
-    shape = n_samples, n_features = chunks.shape_of(X)
+    X = checks.check_features(X)
+    size = n_samples, n_features = int(X.shape[0]), int(X.shape[1])
     if not (np.abs(np.append(coef, intercept)) < TOO_LARGE).all():
         raise ValueError(f"coefficients must be numbers below {TOO_LARGE:g}")
     if n_features != coef.shape[-1]:
         raise ValueError(f"X has {n_features} features, but the model has {coef.shape[-1]}")
     n_classes = len(coef) if coef.ndim > 1 else 2
-    labels = check_label_column(in_memory(y), n_samples)
+    labels = check_label_column(y, n_samples)
     known = find_classes(labels) if fitted is None else fitted.classes_
     if len(known) != n_classes:
         raise ValueError(f"y must hold the {n_classes} classes of the model, got {len(known)}")
     codes = codes_among(labels, known)
-    weights = None if sample_weight is None else in_memory(sample_weight)
+    weights: Any = sample_weight
     if fitted is not None:
         weights = with_class_weights(weights, fitted.class_weight, fitted.classes_, codes)
     costs = ball.kappa.of_samples(codes, n_classes, ball.epsilon, kappa)
@@ -127,7 +126,7 @@ def verify(
         upper = upper_bound(samples, coef, intercept, result.lam)
         if proof is None and result.dual is None:
             raise BrokenProofError("there is no proof: pass the file that save_proof wrote")
-        point = result.dual if proof is None else read_proof(proof, *shape, n_classes)
+        point = result.dual if proof is None else read_proof(proof, *size, n_classes)
         lower = lower_bound(samples, codes, point)
     except BrokenProofError as error:
         return Verification(False, 0.0, upper, str(error))
