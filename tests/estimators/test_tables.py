@@ -192,6 +192,10 @@ HIDDEN = {
     "dates": (DAYS, "'a' holds dates as numbers, such as 19910108"),
     "dates as text": ([f"2020-01-{d % 28 + 1:02}" for d in range(N)], "'a' holds dates, such as"),
     "blanks": (np.resize(["Male ", "male", "f"], N), "only in case or blanks: 'Male ', 'male'"),
+    "missing is -99": (
+        np.where(np.arange(N) % 5, np.arange(N) % 6, -99),
+        "'a' is -99 in 16 of 80 rows, far from its other values",
+    ),
     "missing is 0": (ZEROS, "'a' is 0 in 16 of 80 rows, far from its other values"),
     "identifier": ([f"row {j}!" for j in range(N)], "looks like a row identifier .80 different"),
     "units": ([f"{j} mg" for j in range(N)], "'a' holds numbers with units, such as '0 mg'"),
@@ -212,7 +216,8 @@ def test_what_a_column_hides_is_said_once(name):
 @pytest.mark.parametrize(
     "values",
     [RNG.integers(0, 4, N), RNG.random(N), RNG.lognormal(size=N), RNG.choice(["a", "b 2"], N),
-     np.where(RNG.random(N) < 0.5, 0.0, 100.0), np.maximum(RNG.normal(0.0, 9.0, N).round(), 0.0)],
+     np.where(RNG.random(N) < 0.5, 0.0, 100.0), np.maximum(RNG.normal(0.0, 9.0, N).round(), 0.0),
+     np.arange(N) % 3 + 97],
 )  # fmt: skip
 def test_ordinary_columns_are_not_remarked_on(values):
     DRLogisticRegression().fit(pd.DataFrame({"a": values, "age": FRAME.age}), Y)

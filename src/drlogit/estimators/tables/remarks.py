@@ -135,7 +135,7 @@ def _code_for_missing(values: FloatArray, low: float, high: float) -> float | No
         if end not in _CODES or not max(5.0, 0.01 * values.size) <= values.size - rest.size:
             continue
         others = np.unique(rest)
-        if others.size < 10:
+        if others.size < (10 if abs(end) < 99.0 else 3):  # 0 and 9 may be ordinary, -99 is none
             continue
         gap = min(abs(end - others[0]), abs(end - others[-1]))
         middle = np.subtract(*np.quantile(rest, [0.75, 0.25]))
