@@ -120,6 +120,18 @@ def test_rows_beyond_the_limit_are_called_so(robust):
     assert drlogit.audit(robust, X, y, metric="recall", pos_label="sick").limit == 1.0
 
 
+def test_a_limit_within_the_ball(robust):
+    """A pipeline is told to try a fit for the ball; a fit was one already."""
+    X, y = made(1, 200)
+    numbers = X[["age", "dose"]]
+    bare = LogisticRegression().fit(numbers, y)
+    for model, rows, wanted in ((bare, numbers, True), (robust, X, False)):
+        ball = drlogit.Ball.tolerating(labels=0.5).resolve(rows, y)
+        steps = " ".join(drlogit.audit(model, rows, y, ball=ball).next_steps())
+        assert "The ball reaches the limit" in steps
+        assert ("fit a model for it, DRLogisticRegression" in steps) == wanted
+
+
 def test_a_limit_that_nothing_reaches(robust):
     report = drlogit.audit(robust, *made(1, 200), metric="net_benefit", limit=-5.0)
     assert "It takes more than wrong labels or one wrong column" in report.verdict()[0]

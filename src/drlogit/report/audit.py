@@ -204,9 +204,12 @@ class Audit:
                 "how robust the model is."
             )
         elif share <= 1.0:
+            other = "decide by another model or cut-off"
+            if each.adversary.model.fit is None:
+                other = "fit a model for it, DRLogisticRegression(ball=ball), and compare"
             steps.append(
                 f"The ball reaches the limit, at {rounded(share, -1.0, 3)} of its radius: measure "
-                "better, or fit a model for it, DRLogisticRegression(ball=ball), and compare."
+                f"better, or {other}."
             )
         elif math.isfinite(share):
             steps.append(
