@@ -44,7 +44,7 @@ def iris():
 @parametrize_with_checks(
     [
         DRLogisticRegression(),
-        DRLogisticRegression(norm="l1"),
+        DRLogisticRegression(norm="l1", missing="median"),
         DRLogisticRegressionCV(epsilons=2, kappas=1, cv=2),
     ]
 )

@@ -55,8 +55,8 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
     On every fold, fits :class:`DRLogisticRegression` for each κ and for radii from ε_max (where the
     model becomes constant) downwards.  Then takes the pair with the best mean score and fits it to
     all data.  ``epsilon / kappa`` is the largest share of labels that the adversary may flip.
-    Levels, replacements for missing values, standard deviations and bounds are learnt from the
-    training part of each fold.
+    Levels, replacements for missing values and standard deviations are learnt from the training
+    part of each fold.
 
     Cross-validation rewards robustness only where it helps on data from the same source.  If you
     expect a shift or wrong labels that the folds do not show, choose ``epsilon`` and ``kappa`` by
@@ -120,8 +120,8 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
     Notes
     -----
     :meth:`score` is the accuracy, whatever ``scoring`` is.  The scores of the chosen pair are those
-    it was chosen by.  ``drlogit.guarantee(search, X, y, cv=5)``, with the data of the fit, gives
-    limits for new data that are corrected for the choice.
+    it was chosen by: for a promise about new data, keep rows out of the search and give them to
+    ``drlogit.guarantee``.
 
     Examples
     --------

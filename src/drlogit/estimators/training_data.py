@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, validate_data
@@ -54,7 +55,8 @@ from .tables.remarks import (
     remarks_on_new,
 )
 
-#: Nobody looks at the columns of wider frames of numbers, and remarks on them would take a second.
+#: Nobody looks at the columns of wider frames of numbers, and remarks on them would take a second;
+#: arrays of numbers get none.
 _LOOKED_AT = 1000
 
 
@@ -297,24 +299,28 @@ def _read(estimator: Any, X: Any, sample_weight: Any, ball: Ball) -> ReadTable:
         _check_dask_columns(X)
         _remember_columns(estimator, X)
         return ReadTable(X, names_given(estimator))
+    if wanted is None and fill != "error" and not framed and not sp.issparse(X):
+        X = _with_gaps(estimator, X, reset=True)
     encoded = is_table(X) and (wanted is not None or fill != "error")
     columns = columns_of(X) if framed or encoded else []
     categorical = find_categorical(columns, wanted, ball.categories)
     by = "by type" if isinstance(wanted, str) else "stated"
     each = [(column, by if j in categorical else None) for j, column in enumerate(columns)]
+    features = None
     if not categorical and (fill == "error" or not is_table(X)):
         matrix = _numbers(estimator, X, reset=True)
-        each = each[: _LOOKED_AT * (len(each) <= _LOOKED_AT)]
-        seen = columns_seen(each) if each else None
-        return ReadTable(matrix, names_given(estimator), None, seen, each)
-    _check_table(estimator, X, reset=True)
-    weights = check_weights(sample_weight, X.shape[0])
-    features = encoding_of(statistics_of(column, fill, weights, kind) for column, kind in each)
-    if not any(feature.columns.size for feature in features):
-        said = (remark for column, kind in each for remark in remarks_on(column, kind))
-        raise ValueError(f"X has no usable column: {'; '.join(said):.300}")
-    matrix = matrix_of_table(features, columns)
-    return ReadTable(matrix, names_given(estimator), features, columns_seen(each), each)
+    else:
+        _check_table(estimator, X, reset=True)
+        weights = check_weights(sample_weight, X.shape[0])
+        features = encoding_of(statistics_of(column, fill, weights, kind) for column, kind in each)
+        if not any(feature.columns.size for feature in features):
+            said = (remark for column, kind in each for remark in remarks_on(column, kind))
+            raise ValueError(f"X has no usable column: {'; '.join(said):.300}")
+        matrix = matrix_of_table(features, columns)
+    if not categorical and not (framed and len(each) <= _LOOKED_AT):
+        each = []
+    seen = columns_seen(each) if each else None
+    return ReadTable(matrix, names_given(estimator), features, seen, each)
 
 
 def names_given(model: Any) -> Sequence[Any]:
@@ -331,12 +337,15 @@ def matrix_of(model: Any, X: Any, features: Features | None = None) -> Matrix:
     watched = features is None and hasattr(model, "ball_")
     if features is None and watched:
         features = model.ball_.features
+        watched = features.seen is not None
     X, columns = _known_columns(model, X), list[TableColumn]()
     if features is None or features.are_columns:
         matrix = _numbers(model, X, reset=False)
-        if watched and is_frame(X) and features is not None and features.seen is not None:
+        if watched and is_frame(X):
             columns = columns_of(X)
     else:
+        if not is_frame(X) and not features.categories.any():
+            X = _with_gaps(model, X, reset=False)
         _check_table(model, X, reset=False)
         columns = columns_of(X)
         matrix = matrix_of_table(features.each, columns)
@@ -370,6 +379,12 @@ def _numbers(estimator: Any, X: Any, *, reset: bool) -> Matrix:
     _check_distinct(X)
     matrix = validate_data(estimator, check_numeric(X), reset=reset, **AS_NUMBERS)
     return settled(matrix, getattr(X, "columns", None))
+
+
+def _with_gaps(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """An array of numbers, some of which may be missing, as scikit-learn checks it."""
+    gaps = {"dtype": np.float64, "ensure_all_finite": False}
+    return validate_data(estimator, check_numeric(X), reset=reset, **gaps)
 
 
 def _remember_columns(estimator: Any, X: Any) -> None:
