@@ -45,7 +45,7 @@ for name, owner, result, data in ("array", fit, fit, X), ("table", model, result
     found[name] = [result.objective, result.dual_objective, proof.lower, proof.upper, proof.reason]
 for metric in "error", "log_loss":
     found[metric] = drlogit.worst_case(model, frame, y, metric, threshold=threshold).value
-kept = frame.assign(dose=frame["dose"] + 1e-9), y  # rows of the fit are refused
+kept = frame.assign(dose=frame["dose"] + 1e-4), y  # rows of the fit are refused
 found["limits"] = [
     drlogit.guarantee(model, *kept, "error", threshold=threshold, random_state=0).value,
     drlogit.guarantee(model, *kept, "log_loss", random_state=0).value,
