@@ -7,46 +7,47 @@
 import numpy as np
 
 from libc.math cimport fabs
-from libc.stdint cimport int32_t, int64_t
 
 from drlogit.rows._shapes cimport fit
 from ._losses cimport loss_terms
 
-ctypedef fused index_t:
-    int32_t
-    int64_t
 
-ctypedef fused value_t:
-    float
-    double
+cdef inline Item item_of(const Priced* m, const int* now, const double* values, double sign,
+                         Py_ssize_t j) noexcept nogil:
+    """Item j of a sample under the label ``sign``: what moves, what that gains, and what it costs.
+
+    A category changes to the one that lowers the margin most.  A bounded feature moves to the end
+    that does; not at all where an audited row lies beyond that end already.
+    """
+    cdef Item it
+    cdef double here, distance
+    if j < m.n_groups:
+        here = m.beta[now[j]] if now[j] >= 0 else 0.0
+        it.gain = here - m.low[j] if sign > 0.0 else m.high[j] - here
+        it.cost, it.number = m.group_costs[j], j
+        return it
+    j -= m.n_groups
+    here = sign * m.beta[m.bounded[j]]
+    it.number = m.n_groups + 2 * j + (0 if here > 0.0 else 1)
+    distance = values[j] - m.lower[j] if here > 0.0 else m.upper[j] - values[j]
+    distance = max(distance, 0.0)
+    it.gain, it.cost = fabs(here) * distance, m.bounded_costs[j] * distance
+    return it
 
 
 cdef Py_ssize_t sorted_items(const Priced* m, const int* now, const double* values, double sign,
                              double least, Item* out) noexcept nogil:
     """Items of a sample under the label ``sign`` that gain more than ``least`` per cost, best
-    first.  ``now`` are its categories.
+    first.
     """
-    cdef Py_ssize_t n = 0, j, k, t, gap, end
-    cdef double here, gain
+    cdef Py_ssize_t n = 0, j, k, t, gap = 1
     cdef Item it
-    for j in range(m.n_groups):
-        here = m.beta[now[j]] if now[j] >= 0 else 0.0
-        gain = here - m.low[j] if sign > 0.0 else m.high[j] - here
-        if gain > least * m.group_costs[j]:
-            out[n].gain, out[n].cost = gain, m.group_costs[j]
-            out[n].rate, out[n].number = gain / m.group_costs[j], j
+    for j in range(m.n_groups + m.n_bounded):
+        it = item_of(m, now, values, sign, j)
+        if it.gain > least * it.cost:
+            it.rate = it.gain / it.cost
+            out[n] = it
             n += 1
-    for j in range(m.n_bounded):
-        here = m.beta[m.bounded[j]]
-        if fabs(here) > least * m.bounded_costs[j]:
-            end = 0 if sign * here > 0.0 else 1
-            gain = m.upper[j] - values[j] if end else values[j] - m.lower[j]
-            if gain > 0.0:  # not where a value of an audited row lies beyond this end already
-                out[n].gain, out[n].cost = fabs(here) * gain, m.bounded_costs[j] * gain
-                out[n].rate = fabs(here) / m.bounded_costs[j]
-                out[n].number = m.n_groups + 2 * j + end
-                n += 1
-    gap = 1
     while gap < n // 9:
         gap = 3 * gap + 1
     while gap > 0:                      # Shell's sort: by insertion where few items pay, as usual
@@ -58,34 +59,6 @@ cdef Py_ssize_t sorted_items(const Priced* m, const int* now, const double* valu
             out[k] = it
         gap //= 3
     return n
-
-
-cdef class Oracle:
-    """A model with its prices, and room for the items of a sample."""
-    cdef Priced m
-    cdef Item* items
-    cdef readonly Py_ssize_t most           # items of a sample
-    cdef object kept
-
-    def __init__(self, const double[::1] beta, const double[::1] low, const double[::1] high,
-                 const double[::1] group_costs, const double[:, ::1] ends,
-                 const double[::1] bounded_costs, const int[::1] bounded):
-        self.most = low.shape[0] + bounded.shape[0]
-        cdef unsigned char[::1] room = np.empty((self.most + 1) * sizeof(Item), np.uint8)
-        self.items = <Item*>&room[0]
-        self.kept = (room, beta, low, high, group_costs, ends, bounded_costs, bounded)
-        self.m.n_groups, self.m.n_bounded = low.shape[0], bounded.shape[0]
-        fit(high.shape[0] == low.shape[0] and group_costs.shape[0] == low.shape[0]
-            and ends.shape[0] == 2, "groups")
-        fit(ends.shape[1] == bounded.shape[0] and bounded_costs.shape[0] == bounded.shape[0],
-            "bounded features")
-        if beta.shape[0]:
-            self.m.beta = &beta[0]
-        if low.shape[0]:
-            self.m.low, self.m.high, self.m.group_costs = &low[0], &high[0], &group_costs[0]
-        if bounded.shape[0]:
-            self.m.lower, self.m.upper = &ends[0, 0], &ends[1, 0]
-            self.m.bounded_costs, self.m.bounded = &bounded_costs[0], &bounded[0]
 
 
 cdef Py_ssize_t prefixes(const Priced* m, Item* items, const int* now, const double* values,
@@ -137,79 +110,97 @@ cdef Py_ssize_t upper_hull(const double[:, ::1] own, Py_ssize_t n_own,
     return top
 
 
-def envelope(Oracle oracle, Py_ssize_t first, Py_ssize_t last, const double[::1] scores,
-             const double[::1] y, const double[::1] kappa, double least, const int[:, ::1] now,
-             const double[:, ::1] values, Py_ssize_t[::1] count, double[::1] rates,
-             double[::1] costs, int[::1] moves):
-    """Edges of the upper hulls of samples ``first`` to ``last - 1``: how many there are.
+cdef class Oracle:
+    """A model with the costs of its moves, and room for the items of a sample."""
+    cdef Priced m
+    cdef Item* items
+    cdef Py_ssize_t most, n_items       # items of a sample; of all, with both ends of features
+    cdef object kept
 
-    ``count`` is their number for each sample; ``moves`` is the number of the point that an edge
-    leads to.
-    """
-    cdef Py_ssize_t size = oracle.most, i, t, top, filled = 0
-    cdef Py_ssize_t n_own, n_other, N = scores.shape[0], room = (last - first) * (2 * size + 1)
-    cdef double cost, step
-    cdef const int* codes
-    cdef const double* numbers
-    fit(y.shape[0] == N and now.shape[0] == N and values.shape[0] == N and last <= N, "samples")
-    fit((kappa.shape[0] == 1 or kappa.shape[0] == N) and now.shape[1] >= oracle.m.n_groups,
-        "kappa and groups")
-    fit(values.shape[1] == oracle.m.n_bounded and count.shape[0] >= last - first,
-        "bounded features")
-    fit(rates.shape[0] >= room and costs.shape[0] >= room and moves.shape[0] >= room,
-        "room for edges")
-    cdef double[:, ::1] own = np.empty((size + 1, 2)), other = np.empty((size + 1, 2))
-    cdef double[:, ::1] hull = np.empty((2 * size + 2, 3))
-    with nogil:
-        for i in range(first, last):
-            codes = &now[i, 0] if now.shape[1] else NULL
-            numbers = &values[i, 0] if values.shape[1] else NULL
-            n_own = prefixes(&oracle.m, oracle.items, codes, numbers, y[i], scores[i], 0.0,
-                             least, own)
-            n_other, cost = 0, kappa[i if kappa.shape[0] > 1 else 0]
-            if cost <= 1e300:
-                n_other = prefixes(&oracle.m, oracle.items, codes, numbers, -y[i], scores[i], cost,
-                                   least, other)
-            top = upper_hull(own, n_own, other, n_other, least, hull)
-            count[i - first] = top - 1
-            for t in range(1, top):
-                step = hull[t, 0] - hull[t - 1, 0]
-                costs[filled], rates[filled] = step, (hull[t, 1] - hull[t - 1, 1]) / step
-                moves[filled] = <int>hull[t, 2]
-                filled += 1
-    return filled
+    def __init__(self, domains, coefficients):
+        cdef const double[::1] beta = np.ascontiguousarray(coefficients, np.float64)
+        cdef const double[::1] low, high, group_costs = domains.group_costs, lower = domains.lower
+        cdef const double[::1] upper = domains.upper, bounded_costs = domains.bounded_costs
+        cdef const int[::1] bounded = domains.bounded.astype(np.int32)
+        low, high = domains.ranges(coefficients)
+        self.m.n_groups, self.m.n_bounded = low.shape[0], bounded.shape[0]
+        self.most, self.n_items = low.shape[0] + bounded.shape[0], domains.n_items
+        cdef unsigned char[::1] room = np.empty((self.most + 1) * sizeof(Item), np.uint8)
+        self.kept = room, beta, low, high, group_costs, lower, upper, bounded_costs, bounded
+        self.items, self.m.beta = <Item*>&room[0], &beta[0]
+        if low.shape[0]:
+            self.m.low, self.m.high, self.m.group_costs = &low[0], &high[0], &group_costs[0]
+        if bounded.shape[0]:
+            self.m.lower, self.m.upper = &lower[0], &upper[0]
+            self.m.bounded_costs, self.m.bounded = &bounded_costs[0], &bounded[0]
 
+    cdef int check(self, Py_ssize_t n, const int[:, ::1] now,
+                   const double[:, ::1] values) except -1:
+        return fit(now.shape[0] == n and values.shape[0] == n
+                   and now.shape[1] == self.m.n_groups and values.shape[1] == self.m.n_bounded,
+                   "samples")
 
-def codes_of_sparse(const index_t[::1] indptr, const index_t[::1] indices, const value_t[::1] data,
-                    const int[::1] group_of, int[:, ::1] now, int[::1] wrong):
-    """The column of each sample's category in each group, and the first that is no single 1."""
-    cdef Py_ssize_t i, t
-    cdef int g, j
-    fit(indptr.shape[0] == now.shape[0] + 1 and wrong.shape[0] == now.shape[0]
-        and indices.shape[0] == data.shape[0], "rows")
-    for i in range(now.shape[0]):
-        for t in range(indptr[i], indptr[i + 1]):
-            j = <int>indices[t]
-            g = group_of[j]
-            if g < 0 or data[t] == 0.0:
-                continue
-            if (data[t] != 1.0 or now[i, g] >= 0) and wrong[i] < 0:
-                wrong[i] = j
-            now[i, g] = j
+    def moves(self, const int[:, ::1] now, const double[:, ::1] values, const double[::1] signs):
+        """Gains and costs of the items of samples under these labels: groups, bounded features."""
+        cdef Py_ssize_t i, j, n = signs.shape[0]
+        self.check(n, now, values)
+        gains, costs = np.empty((2, n, self.most))
+        cdef double[:, ::1] gain = gains, cost = costs
+        cdef Item it
+        for i in range(n):
+            for j in range(self.most):
+                it = item_of(&self.m, &now[i, 0] if self.m.n_groups else NULL,
+                             &values[i, 0] if self.m.n_bounded else NULL, signs[i], j)
+                gain[i, j], cost[i, j] = it.gain, it.cost
+        return gains, costs
 
+    def best(self, const int[:, ::1] now, const double[:, ::1] values, const double[::1] signs,
+             const Py_ssize_t[::1] lengths):
+        """The so many best items of samples under these labels, as a mask (``Domains.n_items``)."""
+        cdef Py_ssize_t i, k, count, n = signs.shape[0]
+        self.check(n, now, values)
+        fit(lengths.shape[0] == n, "lengths")
+        mask = np.zeros((n, self.n_items), np.uint8)
+        cdef unsigned char[:, ::1] chosen = mask
+        for i in range(n):
+            count = sorted_items(&self.m, &now[i, 0] if self.m.n_groups else NULL,
+                                 &values[i, 0] if self.m.n_bounded else NULL, signs[i], 0.0,
+                                 self.items)
+            for k in range(min(count, lengths[i])):
+                chosen[i, self.items[k].number] = True
+        return mask.view(np.bool_)
 
-def codes_of_dense(const value_t[:, :] X, const int[::1] columns, const int[::1] owners,
-                   int[:, ::1] now, int[::1] wrong):
-    """The same for rows of an array."""
-    cdef Py_ssize_t i, t
-    cdef int g
-    fit(X.shape[0] == now.shape[0] and wrong.shape[0] == now.shape[0]
-        and owners.shape[0] == columns.shape[0], "rows")
-    for i in range(now.shape[0]):
-        for t in range(columns.shape[0]):
-            if X[i, columns[t]] == 0.0:
-                continue
-            g = owners[t]
-            if (X[i, columns[t]] != 1.0 or now[i, g] >= 0) and wrong[i] < 0:
-                wrong[i] = columns[t]
-            now[i, g] = columns[t]
+    def envelopes(self, const int[:, ::1] now, const double[:, ::1] values,
+                  const double[::1] scores, const double[::1] y, const double[::1] kappa,
+                  double least):
+        """Edges of the samples' upper hulls: sample, rate, cost, and the point that it leads to."""
+        cdef Py_ssize_t N = scores.shape[0], i, t, top, n_own, n_other, filled = 0
+        cdef double step, flip
+        cdef const int* codes
+        cdef const double* numbers
+        self.check(N, now, values)
+        fit(y.shape[0] == N and kappa.shape[0] == N, "labels")
+        most = N * (2 * self.most + 1)          # memory is taken as it is written
+        owners, options, rises = np.empty(most, np.intp), np.empty(most, np.intp), np.empty(most)
+        spent = np.empty(most)
+        cdef Py_ssize_t[::1] own = owners, option = options
+        cdef double[::1] rate = rises, cost = spent
+        cdef double[:, ::1] first = np.empty((self.most + 1, 2)), second = np.empty_like(first)
+        cdef double[:, ::1] hull = np.empty((2 * self.most + 2, 3))
+        with nogil:
+            for i in range(N):
+                codes = &now[i, 0] if self.m.n_groups else NULL
+                numbers = &values[i, 0] if self.m.n_bounded else NULL
+                n_own = prefixes(&self.m, self.items, codes, numbers, y[i], scores[i], 0.0, least,
+                                 first)
+                n_other, flip = 0, kappa[i]
+                if flip <= 1e300:
+                    n_other = prefixes(&self.m, self.items, codes, numbers, -y[i], scores[i], flip,
+                                       least, second)
+                top = upper_hull(first, n_own, second, n_other, least, hull)
+                for t in range(1, top):
+                    step = hull[t, 0] - hull[t - 1, 0]
+                    rate[filled], cost[filled] = (hull[t, 1] - hull[t - 1, 1]) / step, step
+                    own[filled], option[filled] = i, <Py_ssize_t>hull[t, 2]
+                    filled += 1
+        return [part[:filled].copy() for part in (owners, rises, spent, options)]

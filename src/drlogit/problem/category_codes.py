@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from ..rows.arrays import IndexArray, Matrix
 from ..rows.blocks import Block
 from ..rows.matrix import ShiftedArray, row_chunks
-from ._moves import codes_of_dense, codes_of_sparse
 
 
 class CategoryCodes(NamedTuple):
@@ -40,23 +39,22 @@ def codes_of(block: Block, groups: tuple[IndexArray, ...]) -> NDArray[np.int32]:
 
 def category_codes(X: Matrix, groups: tuple[IndexArray, ...]) -> CategoryCodes:
     """The categories of all samples."""
-    n = X.shape[0]
-    now = np.full((n, len(groups)), -1, dtype=np.int32)
+    n, n_groups = X.shape[0], len(groups)
+    now = np.full((n, n_groups), -1, dtype=np.int32)
     wrong = np.full(n, -1, dtype=np.int32)
     if not groups:
         return CategoryCodes(now, wrong)
     columns = np.concatenate(groups).astype(np.int32)
-    sizes = [group.size for group in groups]
-    owners = np.repeat(np.arange(len(groups), dtype=np.int32), sizes)
-    if sp.issparse(X):
-        group_of = np.full(X.shape[1], -1, dtype=np.int32)
-        group_of[columns] = owners
-        codes_of_sparse(X.indptr, X.indices, X.data, group_of, now, wrong)
-        return CategoryCodes(now, wrong)
+    owners = np.repeat(np.arange(n_groups), [group.size for group in groups])
     X = X.array if isinstance(X, ShiftedArray) else X  # categories are never shifted
     for rows in row_chunks(n, columns.size):
-        part = X[rows]
-        if not (part.dtype in (np.float32, np.float64) and part.flags.aligned):
-            part = part.astype(np.float64)
-        codes_of_dense(part, columns, owners, now[rows], wrong[rows])
+        part = sp.csr_array(X[rows][:, columns])
+        part.eliminate_zeros()
+        sample = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
+        place, column = sample * n_groups + owners[part.indices], columns[part.indices]
+        now[rows].reshape(-1)[place] = column
+        bad = part.data != 1.0
+        if np.bincount(place).max(initial=0) > 1:  # a category and another one
+            bad[np.setdiff1d(np.arange(place.size), np.unique(place, return_index=True)[1])] = True
+        wrong[rows][sample[bad][::-1]] = column[bad][::-1]  # the first one is written last
     return CategoryCodes(now, wrong)

@@ -23,11 +23,11 @@ from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows
 from ..rows.reductions import Sum
-from .domains import ItemTable
+from .domains import Domains, ItemTable
 from .losses import log_loss
 from .robust_loss import RobustLoss
 from .transport import TransportCost
-from .worst_moves import Weighed, envelopes
+from .worst_moves import WorstMoves
 
 #: Rates of a block's edges, the total cost of each, and the gain of flips at no cost.
 Edges: TypeAlias = tuple[FloatArray, FloatArray, float]
@@ -40,11 +40,10 @@ def domain_loss(
 
     Edges with lower rates are left out.
     """
-    if cost.domains is None:
-        raise ValueError("the features have no domains")
-    model, least = Weighed.by(cost.domains, coefficients), cost.dual_norm(coefficients)
-    tables, least = cost.domains.tables(rows), max(least, floor)
-    edges, (loss,) = rows.run(_edges, tables, coefficients, cost.kappa, least, model)
+    domains = cost.domains
+    assert domains is not None
+    tables, least = domains.tables(rows), max(cost.dual_norm(coefficients), floor)
+    edges, (loss,) = rows.run(_edges, tables, coefficients, domains, cost.kappa, least)
     return RobustLoss(rows, least, float(loss), _gained, edges)
 
 
@@ -52,13 +51,13 @@ def _edges(
     block: Block,
     table: ItemTable,
     coefficients: FloatArray,
+    domains: Domains,
     kappa: float,
     least: float,
-    model: Weighed,
 ) -> tuple[Edges, tuple[Sum]]:
     margins = block.margins(coefficients)
-    w, flips = block.weights, block.flip_costs(kappa)
-    found = envelopes(block.y * margins, block.y, flips, least, table, model)
+    w, flips, moves = block.weights, block.flip_costs(kappa), WorstMoves(domains, coefficients)
+    found = moves.envelopes(table, block.y * margins, block.y, flips, least)
     free = float(w @ np.where(flips > 0.0, 0.0, np.maximum(margins, 0.0)))
     return (found.rate, w[found.own] * found.cost, free), (Sum(float(w @ log_loss(margins))),)
 

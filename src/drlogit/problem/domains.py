@@ -30,9 +30,9 @@ from numpy.typing import NDArray
 
 from ..rows.arrays import BoolArray, FloatArray, IndexArray, Matrix
 from ..rows.blocks import Block
-from ..rows.checks import as_numbers
 from ..rows.interface import Rows, State
 from ..rows.reductions import Max
+from .category_codes import category_codes, codes_of
 
 
 class ItemTable(NamedTuple):
@@ -216,8 +216,6 @@ def _table(block: Block, _: None, domains: Domains) -> tuple[ItemTable, tuple[()
 
 def items_of(block: Block, domains: Domains) -> ItemTable:
     """The :class:`ItemTable` of a block, computed once and cached with the block."""
-    from .category_codes import codes_of  # compiled: imported only when needed
-
     kept = block.kept.get("items")
     if kept is None or kept[0] is not domains:
         now = codes_of(block, domains.groups)
@@ -259,22 +257,29 @@ class Declared(NamedTuple):
 
 
 def check_domains(
-    categories: Any, bounds: Any, n_features: int, names: Sequence[Any] | None = None
+    groups: Sequence[Sequence[int | None]] | None,
+    bounds: tuple[FloatArray, FloatArray] | None,
+    n_features: int,
+    names: Sequence[Any] | None = None,
 ) -> Declared:
-    """Check ``categories`` and ``bounds``; columns may be given by position or by name.
+    """Check the groups and bounds of a ball's columns.
 
     None in a group stands for the category "none of these columns".
     """
-    given = [list(_listed(group)) for group in _listed(() if categories is None else categories)]
-    with_none = np.array([any(c is None for c in group) for group in given], dtype=bool)
-    groups = tuple(_positions(group, n_features, names) for group in given)
-    taken = np.concatenate([*groups, np.empty(0, dtype=np.intp)]).astype(np.intp)
+    given = [list(group) for group in groups or ()]
+    with_none = np.array([None in group for group in given], dtype=bool)
+    columns = tuple(np.array([c for c in g if c is not None], dtype=np.intp) for g in given)
+    if any(group.size == 0 for group in columns):
+        raise ValueError("categories must be groups of at least one column, got an empty one")
+    taken = _joined(columns)
     repeated = np.flatnonzero(np.bincount(taken, minlength=n_features) > 1)
     if repeated.size:
         raise ValueError(
             f"categories must name each column once, got {_shown(repeated[0], names)} twice"
         )
-    lower, upper = _bounds(bounds, n_features, names)
+    if bounds is None:
+        bounds = np.full(n_features, -np.inf), np.full(n_features, np.inf)
+    lower, upper = bounds[0].copy(), bounds[1].copy()
     for j in taken:
         if not (lower[j] <= 0.0 and upper[j] >= 1.0):
             raise ValueError(
@@ -282,58 +287,7 @@ def check_domains(
                 f"got {lower[j]:g} and {upper[j]:g}"
             )
     lower[taken], upper[taken] = -np.inf, np.inf
-    return Declared(groups, lower, upper, with_none)
-
-
-def _listed(values: Any) -> Iterable[Any]:
-    if isinstance(values, str | bytes | dict) or not isinstance(values, Iterable):
-        raise ValueError(f"categories must be a list of groups of columns, got {values!r:.80}")
-    return values
-
-
-def _positions(group: list[Any], n_features: int, names: Sequence[Any] | None) -> IndexArray:
-    known = {} if names is None else {name: place for place, name in enumerate(names)}
-    places = []
-    for column in (each for each in group if each is not None):
-        place = known.get(column, column)
-        if isinstance(place, bool | np.bool_) or not isinstance(place, int | np.integer):
-            wanted = "positions" if names is None else "names or positions of columns"
-            raise ValueError(f"categories must hold {wanted}, got {column!r:.80}")
-        if not 0 <= place < n_features:
-            raise ValueError(
-                f"categories must hold positions from 0 to {n_features - 1}, got {place}"
-            )
-        places.append(int(place))
-    if not places:
-        raise ValueError("categories must be groups of at least one column, got an empty one")
-    return np.array(places, dtype=np.intp)
-
-
-def _bounds(
-    bounds: Any, n_features: int, names: Sequence[Any] | None
-) -> tuple[FloatArray, FloatArray]:
-    if bounds is None:
-        return np.full(n_features, -np.inf), np.full(n_features, np.inf)
-    if isinstance(bounds, str) or not isinstance(bounds, Sequence) or len(bounds) != 2:
-        raise ValueError(f"bounds must be a pair (lower, upper), got {bounds!r:.80}")
-    ends = []
-    for name, given in zip(("lower", "upper"), bounds, strict=True):
-        values = as_numbers(given, f"bounds ({name})")
-        if values.shape not in ((), (n_features,)):
-            raise ValueError(
-                f"bounds ({name}) must be a number or one per feature, {n_features}, "
-                f"got shape {values.shape}"
-            )
-        ends.append(np.array(np.broadcast_to(values, (n_features,))))
-    lower, upper = ends
-    wrong = np.flatnonzero(~(lower <= upper))
-    if wrong.size:
-        j = int(wrong[0])
-        raise ValueError(
-            f"bounds must have lower <= upper, got {lower[j]:g} and {upper[j]:g} "
-            f"for {_shown(j, names)}"
-        )
-    return lower, upper
+    return Declared(columns, lower, upper, with_none)
 
 
 def _shown(column: Any, names: Sequence[Any] | None) -> str:
@@ -397,8 +351,6 @@ def _check_rows(
 
     Samples of weight zero are checked, but do not make "none" a category.
     """
-    from .category_codes import category_codes  # compiled: imported only when needed
-
     codes = category_codes(block.X, declared.groups)
     own = enumerate(declared.groups)
     block.kept["codes"] = {group.tobytes(): codes.now[:, k] for k, group in own}

@@ -25,52 +25,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..rows.arrays import FloatArray
+from ..rows.arrays import FloatArray, IndexArray
 from ._moves import Oracle
-from ._moves import envelope as _envelope
 from .domains import Domains, ItemTable
-
-#: Samples whose items are listed at a time, by the number of items: 2^20 entries of a buffer.
-_BUFFER = 1 << 20
-
-
-class Weighed(NamedTuple):
-    """The coefficients and costs of a model's items: all that the loops need besides the samples.
-
-    ``beta`` holds the coefficients of all columns; ``low`` and ``high`` are the least and the
-    greatest coefficient of each group.
-    """
-
-    beta: FloatArray
-    low: FloatArray
-    high: FloatArray
-    group_costs: FloatArray
-    ends: FloatArray  # lower and upper, in two rows
-    bounded_costs: FloatArray
-    bounded: NDArray[np.int32]
-
-    @classmethod
-    def by(cls, domains: Domains, coefficients: FloatArray) -> Weighed:
-        low, high = domains.ranges(coefficients)
-        return cls(
-            np.ascontiguousarray(coefficients, dtype=np.float64),
-            low,
-            high,
-            domains.group_costs,
-            np.stack([domains.lower, domains.upper]),
-            domains.bounded_costs,
-            domains.bounded.astype(np.int32),
-        )
-
-    @property
-    def oracle(self) -> Oracle:
-        """The same data as the compiled loops read them."""
-        return Oracle(*self)
-
-    @property
-    def n_items(self) -> int:
-        """The largest number of items of a sample."""
-        return self.group_costs.size + self.bounded.size
 
 
 class Envelopes(NamedTuple):
@@ -81,105 +38,56 @@ class Envelopes(NamedTuple):
     means a flipped label and ``-1 - moves`` items.
     """
 
-    own: NDArray[np.intp]
+    own: IndexArray
     rate: FloatArray
     cost: FloatArray
-    moves: NDArray[np.int32]
-
-
-def envelopes(
-    scores: FloatArray,
-    y: FloatArray,
-    kappa: FloatArray,
-    least: float,
-    table: ItemTable,
-    model: Weighed,
-) -> Envelopes:
-    """The edges with a rate above ``least``, the lowest feasible price.
-
-    ``kappa`` is an array with one flip cost for all samples, or one for each.
-    """
-    width = 2 * model.n_items + 2
-    step = max(1, _BUFFER // width)
-    buffers: tuple[Any, ...] = (
-        np.empty(step, dtype=np.intp),
-        np.empty(step * width),
-        np.empty(step * width),
-        np.empty(step * width, dtype=np.int32),
-    )
-    parts, oracle = [], model.oracle
-    for first in range(0, scores.size, step):
-        last = min(first + step, scores.size)
-        filled = _envelope(oracle, first, last, scores, y, kappa, least, *table, *buffers)
-        counts, rates, costs, moves = buffers
-        own = np.repeat(np.arange(first, last), counts[: last - first])
-        parts.append((own, *(values[:filled].copy() for values in (rates, costs, moves))))
-    return Envelopes(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    moves: IndexArray
 
 
 class Reach(NamedTuple):
-    """Gains of single items: of group changes, and rates and lengths of bounded moves."""
+    """Gains of group changes; gain per cost of bounded features, and the cost of their moves."""
 
     groups: FloatArray
     rates: FloatArray
     distances: FloatArray
 
 
-def reach(signs: FloatArray, table: ItemTable, model: Weighed) -> Reach:
-    """Gains of group changes; gain per cost of bounded features and their largest cost."""
-    here = np.where(table.now >= 0, model.beta[np.maximum(table.now, 0)], 0.0)
-    groups = np.where(signs[:, None] > 0.0, here - model.low, model.high - here)
-    slopes = model.beta[model.bounded]
-    down = signs[:, None] * slopes > 0.0
-    lengths = np.where(down, table.values - model.ends[0], model.ends[1] - table.values)
-    distances = np.maximum(lengths, 0.0) * model.bounded_costs  # none beyond the adverse end
-    return Reach(groups, np.abs(slopes) / model.bounded_costs, distances)
+class WorstMoves:
+    """What the adversary can do to samples with domains when a linear model decides."""
 
+    def __init__(self, domains: Domains, coefficients: FloatArray) -> None:
+        self.domains, self.coefficients = domains, coefficients
+        self.oracle = Oracle(domains, coefficients)
 
-def changes(
-    own: NDArray[np.intp],
-    signs: FloatArray,
-    lengths: NDArray[np.intp],
-    table: ItemTable,
-    model: Weighed,
-    domains: Domains,
-    n_features: int,
-) -> Any:
-    """The changes of features by the ``lengths`` best items of samples, as a sparse matrix."""
-    table = table.picked(own)
-    items = _prefixes(signs, lengths, table, model, domains)
-    found = domains.item_moves(table, np.arange(own.size), items)
-    (piece, group, left), (there, feature, by) = found[:2]
-    reached = domains.targets(model.beta)[(signs[piece] <= 0.0).astype(np.intp), group]
-    row = np.concatenate([piece, piece, there])
-    column = np.concatenate([left, reached, feature])
-    value = np.concatenate([np.repeat([-1.0, 1.0], piece.size), by])
-    some = column >= 0  # "none" has no column
-    entries = value[some], (row[some], column[some])
-    return sp.csr_array(entries, shape=(own.size, n_features))
+    def envelopes(
+        self, table: ItemTable, scores: FloatArray, y: FloatArray, kappa: FloatArray, least: float
+    ) -> Envelopes:
+        """The edges with a rate above ``least``, the lowest feasible price.
 
+        ``kappa`` is an array with one flip cost for all samples, or one for each.
+        """
+        kappa = np.ascontiguousarray(np.broadcast_to(kappa, y.shape))
+        return Envelopes(*self.oracle.envelopes(*table, scores, y, kappa, least))
 
-def _prefixes(
-    signs: FloatArray,
-    lengths: NDArray[np.intp],
-    table: ItemTable,
-    model: Weighed,
-    domains: Domains,
-) -> NDArray[np.bool_]:
-    """The items among the ``lengths`` best of each sample, as a mask."""
-    n_groups = model.low.size
-    found = reach(signs, table, model)
-    every = [
-        found.groups / model.group_costs,
-        np.where(found.distances > 0.0, found.rates, -np.inf),
-    ]
-    order = np.argsort(-np.hstack(every), axis=1, kind="stable")
-    ranks = np.empty_like(order)
-    np.put_along_axis(ranks, order, np.arange(order.shape[1])[None], axis=1)
-    groups, ends = np.split(ranks < lengths[:, None], [n_groups], axis=1)
-    items = np.zeros((signs.size, domains.n_items), dtype=bool)
-    items[:, :n_groups] = groups
-    piece, j = np.nonzero(ends)
-    upper = (signs[piece] * model.beta[model.bounded[j]] <= 0.0).astype(np.intp)
-    items[piece, n_groups + 2 * j + upper] = True
-    return items
+    def reach(self, table: ItemTable, signs: FloatArray) -> Reach:
+        """What single items gain and cost under the labels ``signs``."""
+        domains, n = self.domains, self.domains.n_groups
+        gains, costs = self.oracle.moves(*table, signs)
+        rates = np.abs(self.coefficients[domains.bounded]) / domains.bounded_costs
+        return Reach(gains[:, :n], rates, costs[:, n:])
+
+    def changes(
+        self, table: ItemTable, signs: FloatArray, lengths: NDArray[np.intp], n_features: int
+    ) -> Any:
+        """The changes of features by the ``lengths`` best items of samples, as a sparse matrix."""
+        items = self.oracle.best(*table, signs, lengths)
+        found = self.domains.item_moves(table, np.arange(signs.size), items)
+        (piece, group, left), (there, feature, by) = found[:2]
+        targets = self.domains.targets(self.coefficients)
+        reached = targets[(signs[piece] <= 0.0).astype(np.intp), group]
+        row = np.concatenate([piece, piece, there])
+        column = np.concatenate([left, reached, feature])
+        value = np.concatenate([np.repeat([-1.0, 1.0], piece.size), by])
+        some = column >= 0  # "none" has no column
+        entries = value[some], (row[some], column[some])
+        return sp.csr_array(entries, shape=(signs.size, n_features))

@@ -27,7 +27,7 @@ import scipy.sparse as sp
 
 from ..problem.category_codes import category_codes
 from ..problem.domains import Domains, ItemTable, dense_columns
-from ..problem.worst_moves import Reach, Weighed, changes, envelopes, reach
+from ..problem.worst_moves import Reach, WorstMoves
 from ..rows.arrays import BoolArray, FloatArray, IndexArray, Matrix
 from .hulls import Edges
 
@@ -70,8 +70,8 @@ class Crossings:
         return ItemTable(category_codes(self.matrix, self.domains.groups).now, values)
 
     @cached_property
-    def weighed(self) -> Weighed:
-        return Weighed.by(self.domains, self.coefficients)
+    def moves(self) -> WorstMoves:
+        return WorstMoves(self.domains, self.coefficients)
 
     # --- the log-loss -----------------------------------------------------------------------
 
@@ -81,16 +81,14 @@ class Crossings:
         Option k has the row's k best items moved, option ``-1 - k`` the k best of the other label,
         and that label.
         """
-        flips = np.ascontiguousarray(flips)
-        found = envelopes(scores.copy(), signs, flips, self.slope, self.items, self.weighed)
-        option = found.moves.astype(np.intp)
-        return Edges(found.own, found.rate, found.cost, found.rate * found.cost, option)
+        found = self.moves.envelopes(self.items, scores.copy(), signs, flips, self.slope)
+        return Edges(found.own, found.rate, found.cost, found.rate * found.cost, found.moves)
 
     def changes_of_loss(self, sample: IndexArray, sign: FloatArray, option: IndexArray) -> Any:
         """The changes of features in these options of rows with labels ``sign``; sparse."""
         lengths = np.where(option < 0, -1 - option, option)
-        width = self.matrix.shape[1]
-        return changes(sample, sign, lengths, self.items, self.weighed, self.domains, width)
+        items = self.items.picked(sample)
+        return self.moves.changes(items, sign, lengths, self.matrix.shape[1])
 
     def costs_of(self, changed: Any) -> FloatArray:
         """The cost of changes of features with domains, for each row of a sparse array."""
@@ -126,7 +124,7 @@ class Crossings:
         ``down`` says whether the score has to fall.
         """
         items, costs = self.items.picked(index), self._counted
-        found = reach(np.where(down, 1.0, -1.0), items, self.weighed)
+        found = self.moves.reach(items, np.where(down, 1.0, -1.0))
         need, n = np.maximum(gap, 0.0), gap.size
         room = found.distances @ found.rates
         slack = _ROUNDING * (need + found.groups.sum(axis=1) + room + abs(self.coefficients).max())
