@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from ..problem.domains import Domains, ItemTable
+from ..problem.domains import Domains, items_of
 from ..problem.losses import entropy
 from ..problem.parameters import RANGE
 from ..problem.problem import Problem
@@ -129,13 +129,12 @@ def piece_bound(problem: Problem, coefficients: FloatArray, pieces: State) -> Du
     """The bound of :class:`PieceMasses` per block, and the point scaled into the ball."""
     rows, layout = problem.rows, PieceCoordinates(problem)
     coordinates = layout.coordinates(problem)
-    tables = layout.domains.tables(rows)
     with np.errstate(over="ignore", invalid="ignore"):
-        point, reduced = rows.run(_within, rows.pair(tables, pieces), layout, 1.0)
+        point, reduced = rows.run(_within, pieces, layout, 1.0)
         sums = _sums(layout, reduced)
         if sums.spent > 1.5 * problem.epsilon:  # too far for the sizes of the sums to be known
             share = problem.epsilon / sums.spent
-            point, reduced = rows.run(_within, rows.pair(tables, point), layout, share)
+            point, reduced = rows.run(_within, point, layout, share)
             sums = _sums(layout, reduced)
         value, factor = lower_bound(coordinates, problem.epsilon, sums)
     if not coordinates.admits(layout.model(coefficients)):
@@ -164,10 +163,11 @@ def _sums(layout: PieceCoordinates, reduced: tuple[Any, ...]) -> DualSums:
 
 
 def _changes(
-    block: Block, table: ItemTable, pieces: PieceMasses, layout: PieceCoordinates
+    block: Block, pieces: PieceMasses, layout: PieceCoordinates
 ) -> tuple[Any, FloatArray, FloatArray]:
     """What pieces change of their samples' rows, as a sparse matrix; their labels and costs."""
     domains, own = layout.domains, pieces.own
+    table = items_of(block, domains)
     items = np.unpackbits(pieces.items, axis=1, count=domains.n_items).astype(bool)
     sign = np.where(pieces.flipped, -1.0, 1.0) * block.y[own]
     (piece, group, left), shifted, cost = domains.item_moves(table, own, items)
@@ -191,14 +191,13 @@ def _changes(
 
 
 def _within(
-    block: Block, state: tuple[ItemTable, PieceMasses], layout: PieceCoordinates, share: float
+    block: Block, pieces: PieceMasses, layout: PieceCoordinates, share: float
 ) -> tuple[PieceMasses, tuple[Any, ...]]:
     """A share of masses within the samples' weights, ``0 ≤ m ≤ q``, and the sums.
 
     These are Σ m z, (Σ q H(s), Σ q d), and the additions behind them.  What is left of the samples
     stays as it is, with s = 0.
     """
-    table, pieces = state
     w, own, n = block.weights, pieces.own, block.y.size
     given = np.maximum(pieces.q, 0.0)
     total = np.bincount(own, given, minlength=n)
@@ -208,7 +207,7 @@ def _within(
     s = np.clip(pieces.m / np.where(given > 0.0, given, 1.0), 0.0, 1.0)
     m = np.minimum(s * q, q)
     pieces = pieces._replace(q=q, m=m)
-    changes, sign, cost = _changes(block, table, pieces, layout)
+    changes, sign, cost = _changes(block, pieces, layout)
     slope = m * sign
     whole = np.bincount(own, slope, minlength=n).astype(np.float64)
     base, chain = column_sums(block.compiled, whole[None])

@@ -23,7 +23,7 @@ from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows
 from ..rows.reductions import Sum
-from .domains import Domains, ItemTable
+from .domains import Domains, items_of
 from .losses import log_loss
 from .robust_loss import RobustLoss
 from .transport import TransportCost
@@ -42,14 +42,14 @@ def domain_loss(
     """
     domains = cost.domains
     assert domains is not None
-    tables, least = domains.tables(rows), max(cost.dual_norm(coefficients), floor)
-    edges, (loss,) = rows.run(_edges, tables, coefficients, domains, cost.kappa, least)
+    least = max(cost.dual_norm(coefficients), floor)
+    edges, (loss,) = rows.run(_edges, None, coefficients, domains, cost.kappa, least)
     return RobustLoss(rows, least, float(loss), _gained, edges)
 
 
 def _edges(
     block: Block,
-    table: ItemTable,
+    _: None,
     coefficients: FloatArray,
     domains: Domains,
     kappa: float,
@@ -57,7 +57,7 @@ def _edges(
 ) -> tuple[Edges, tuple[Sum]]:
     margins = block.margins(coefficients)
     w, flips, moves = block.weights, block.flip_costs(kappa), WorstMoves(domains, coefficients)
-    found = moves.envelopes(table, block.y * margins, block.y, flips, least)
+    found = moves.envelopes(items_of(block, domains), block.y * margins, block.y, flips, least)
     free = float(w @ np.where(flips > 0.0, 0.0, np.maximum(margins, 0.0)))
     return (found.rate, w[found.own] * found.cost, free), (Sum(float(w @ log_loss(margins))),)
 

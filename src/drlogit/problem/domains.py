@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from ..rows.arrays import BoolArray, FloatArray, IndexArray, Matrix
 from ..rows.blocks import Block
-from ..rows.interface import Rows, State
+from ..rows.interface import Rows
 from ..rows.reductions import Max
 from .category_codes import category_codes, codes_of
 
@@ -127,16 +127,11 @@ class Domains:
         """All columns that have a domain."""
         return _joined((*self.groups, self.bounded))
 
-    @cached_property
-    def column_costs(self) -> FloatArray:
-        """The cost of each of these columns: of a unit move, or of a change of its group."""
+    @property
+    def costs_as_numbers(self) -> FloatArray:
+        """The cost of a unit move of each of these columns; a change of category moves two."""
         sizes = [group.size for group in self.groups]
-        return np.concatenate([np.repeat(self.group_costs, sizes), self.bounded_costs])
-
-    @cached_property
-    def group_of(self) -> IndexArray:
-        """The group of each column of ``np.concatenate(groups)``."""
-        return np.repeat(np.arange(self.n_groups), [group.size for group in self.groups])
+        return np.append(0.5 * np.repeat(self.group_costs, sizes), self.bounded_costs)
 
     @property
     def widths(self) -> FloatArray:
@@ -149,23 +144,6 @@ class Domains:
             lower=self.lower - shift[self.bounded],
             upper=self.upper - shift[self.bounded],
             constant_values=self.constant_values - shift[self.constant],
-        )
-
-    def without(self, columns: IndexArray) -> Domains | None:
-        """The domains if these columns cannot move; None if no domain is left."""
-        kept = np.array([not np.isin(group, columns).any() for group in self.groups], dtype=bool)
-        stay = ~np.isin(self.bounded, columns)
-        if not kept.any() and not stay.any():
-            return None
-        return replace(
-            self,
-            groups=_kept(self.groups, kept),
-            group_costs=self.group_costs[kept],
-            with_none=self.with_none[kept],
-            bounded=self.bounded[stay],
-            lower=self.lower[stay],
-            upper=self.upper[stay],
-            bounded_costs=self.bounded_costs[stay],
         )
 
     def with_none_stated(self, groups: Iterable[Any]) -> list[Any]:
@@ -205,14 +183,6 @@ class Domains:
         low, high = np.where(columns >= 0, coefficients[columns], 0.0)
         return low, high
 
-    def tables(self, rows: Rows) -> State:
-        """The :class:`ItemTable` of each block."""
-        return rows.run(_table, None, self)[0]
-
-
-def _table(block: Block, _: None, domains: Domains) -> tuple[ItemTable, tuple[()]]:
-    return items_of(block, domains), ()
-
 
 def items_of(block: Block, domains: Domains) -> ItemTable:
     """The :class:`ItemTable` of a block, computed once and cached with the block."""
@@ -227,10 +197,6 @@ def items_of(block: Block, domains: Domains) -> ItemTable:
 
 def _joined(parts: Sequence[IndexArray]) -> IndexArray:
     return np.concatenate([*parts, np.empty(0, dtype=np.intp)]).astype(np.intp)
-
-
-def _kept(values: tuple[Any, ...], which: BoolArray) -> tuple[Any, ...]:
-    return tuple(value for value, keep in zip(values, which, strict=True) if keep)
 
 
 def dense_columns(X: Matrix, columns: IndexArray) -> FloatArray:

@@ -202,8 +202,7 @@ class Problem:
             return self
         costs = self.costs.copy()
         # A change of category is a move of two columns.
-        share = np.append(np.full(domains.group_of.size, 0.5), np.ones(domains.bounded.size))
-        costs[domains.columns] = share * domains.column_costs
+        costs[domains.columns] = domains.costs_as_numbers
         return replace(self, cost=replace(self.cost, costs=costs, domains=None))
 
     def split(self, coefficients: FloatArray) -> tuple[FloatArray, Any]:

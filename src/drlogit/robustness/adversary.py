@@ -204,9 +204,7 @@ class Adversary:
             domains, costs = domains_of(declared, costs, rows)
             self._warn_beyond(np.flatnonzero(bounded), declared.lower, declared.upper)
         if domains is not None:
-            half = np.append(np.full(domains.group_of.size, 0.5), np.ones(domains.bounded.size))
-            # A change of category counts as a move of two columns where it counts as a number.
-            costs[domains.columns] = half * domains.column_costs if self.several else np.inf
+            costs[domains.columns] = domains.costs_as_numbers if self.several else np.inf
         costs = np.append(costs, np.inf)
         domains = None if self.several else domains
         return TransportCost(norm, costs, FlipCosts(np.inf), domains, together)
