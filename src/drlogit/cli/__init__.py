@@ -27,7 +27,7 @@ __all__ = ["Exit", "main", "parsed"]
 
 #: In the order of the help text.
 COMMANDS = {
-    "demo": "fit a model in one hospital and use it in three others (bundled data)",
+    "demo": "audit a model of one hospital and use it in another (bundled data)",
     "fit": "fit a robust model to a file and write it as JSON",
     "predict": "predict labels and probabilities",
     "audit": "show how much must go wrong until models fail, and what can be promised",
@@ -78,8 +78,8 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
     """What the words say; ``flags`` are the options of the command by the parameter they state."""
     parser = _Parser(
         prog="drlogit",
-        description="Logistic regression for data that may be wrong, and for models that are used "
-        "somewhere else.",
+        description="How much must go wrong in the data before the number you act on fails, and "
+        "through which column?",
         epilog="drlogit COMMAND --help explains a command and gives examples.",
     )
     parser.add_argument("--version", action="version", version=f"drlogit {__version__}")

@@ -1,8 +1,8 @@
-"""Fit a model in one hospital and use it in three others (bundled data).
+"""Audit a model of one hospital and use it in another (bundled data).
 
-Heart disease in four hospitals. Two models are fitted to 200 patients of Cleveland: plain logistic
-regression, and a robust one that is told that 5 % of the labels may be wrong. How much must go
-wrong until they fail, and what went wrong elsewhere?
+Two models of heart disease are fitted to 200 patients of Cleveland: plain logistic regression, and
+a robust one that is told that 5 % of the labels may be wrong. How much must go wrong until they
+fail, and what went wrong in Switzerland?
 
     drlogit demo
     drlogit demo -o demo.html
