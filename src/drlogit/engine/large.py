@@ -98,15 +98,6 @@ class Surveyed(NamedTuple):
     product: FloatArray
 
 
-class LargeFit(NamedTuple):
-    """Where the method ended: the best point, the bound, and the survey whose (s, a) prove it."""
-
-    at: Surveyed
-    bound: float
-    proof: State
-    status: Status
-
-
 class QuadraticSamples(LabelSamples):
     """The samples of a quadratic model: a parabola for the loss, and the hinges of the active set.
 
@@ -124,9 +115,8 @@ class QuadraticSamples(LabelSamples):
         gradient: FloatArray,
         hessian: FloatArray,
     ) -> None:
-        super().__init__(
-            active, newton, active.rows.run(_no_slope)[0], least
-        )  # the parabola has it
+        no_slope = active.rows.scatter(np.zeros(active.rows.n_samples))  # the parabola has it
+        super().__init__(active, newton, no_slope, least)
         self.centre, self.value, self.gradient, self.hessian = centre, value, gradient, hessian
         self.grams = 0.0
 
@@ -172,7 +162,7 @@ class QuadraticSamples(LabelSamples):
 
 
 class LargeRun:
-    """A run of the method: the last Gram matrix and the best bound so far."""
+    """A run of the method: the last Gram matrix, the best point, the best bound and its proof."""
 
     def __init__(self, posed: LabelScaling, work: WorkCounts) -> None:
         self.posed, self.work = posed, work
@@ -185,13 +175,10 @@ class LargeRun:
         entries = max(self.rows.n_nonzeros / self.rows.n_samples, 1.0)
         self.moved, self.most = 0.0, most_entries(self.rows) / entries
 
-    def solve(self, start: Start, tol: float, report: Report) -> LargeFit | None:
-        """The optimum from a start; None where the method does not pay or fails."""
-        model, distance, subsampled = (
-            np.append(start.model, start.lam),
-            start.distance,
-            start.sampled,
-        )
+    def solve(self, start: Start, tol: float, report: Report) -> Status | None:
+        """From a start to the optimum; None where the method does not pay or fails."""
+        model = np.append(start.model, start.lam)
+        distance, subsampled = start.distance, start.sampled
         if not subsampled:
             self.most = min(self.most, SETTINGS.crowded * self.rows.n_samples)
         zero = np.zeros(model.size)
@@ -212,16 +199,15 @@ class LargeRun:
             new, predicted = found
             gained, subsampled = at.objective - new.objective, False
             enough = gained >= _GAINED * (at.objective - predicted)
-            self.at = at = new if gained >= 0.0 else at
+            at = self.at = new if gained >= 0.0 else at
             gap = max(at.objective - self.bound, 0.0)
             distance = min(gap, 3.0 * (abs(new.objective - predicted) + target))
             stop = report(at.objective, self.bound, float(at.model[-1]))
             if gap <= tol or stop:
-                status = Status.OPTIMAL if gap <= tol else Status.STOPPED
-                return LargeFit(at, self.bound, self.proof, status)
+                return Status.OPTIMAL if gap <= tol else Status.STOPPED
             self.reach *= 1.0 if enough else _WIDENED
             expand = enough and distance > SETTINGS.helpful * before
-        return LargeFit(at, self.bound, self.proof, Status.STALLED)
+        return Status.STALLED
 
     def _kink(self, model: FloatArray) -> float:
         return self.problem.cost.kink(float(model[-1]))
@@ -355,10 +341,6 @@ class LargeRun:
         return Surveyed(state, model, objective, gradient, product)
 
 
-def _no_slope(block: Block, _: None) -> tuple[FloatArray, tuple[()]]:
-    return np.zeros(block.y.size), ()
-
-
 def _flips(_: Block, point: FloatArray) -> tuple[None, tuple[Sum]]:
     """The shares that flip."""
     return None, (Sum([point[1, 0]]),)
@@ -488,26 +470,27 @@ def many_samples(
         start = _start_from_sample(problem, monitor, work) if start is None else start
         if start is None:
             return None
-        run, point = LargeRun(LabelScaling(problem), work), None
+        large, point = LargeRun(LabelScaling(problem), work), None
         try:
-            found = run.solve(with_lambda(problem, start), tol, report)
-            if found is None:
+            status = large.solve(with_lambda(problem, start), tol, report)
+            if status is None:
                 return None
-            point = of_all(problem.rows.run(_surveyed_point, found.proof)[0])
+            point = of_all(problem.rows.run(_surveyed_point, large.proof)[0])
         except WorkersLostError:
-            if run.at is None:
+            if large.at is None:
                 raise
-            found = LargeFit(run.at, run.bound, run.proof, Status.STOPPED)
+            status = Status.STOPPED
+    assert large.at is not None
     work["grams"] += work["sample_grams"] + work["near_grams"]
     info = {"solver": "interior-point", "distinct_samples": problem.rows.n_samples}
     return Solution(
-        found.at.model[:-1],
-        found.status,
+        large.at.model[:-1],
+        status,
         math.ceil(work["grams"]),
         point,
         info=info | work,
-        lam=float(found.at.model[-1]),
-        proven=(found.at.objective, found.bound),
+        lam=float(large.at.model[-1]),
+        proven=(large.at.objective, large.bound),
     )
 
 
