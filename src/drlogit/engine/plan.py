@@ -12,10 +12,10 @@ affordable, products come first as long as they keep the pace of a few matrices.
 
 | attempt | problems | what it wins |
 |---|---|---|
-| row space | ℓ2 or ε = 0, few rows | 200 × 20,000 in less time than a plain fit |
+| row space | ℓ2 or ε = 0, few rows | 200 × 20,000: a quarter of the time of products |
 | products | matrices are expensive, ℓ1 and ℓ2 | 6,000 × 2,000: a third of the time of matrices |
-| working sets | matrices are expensive, ℓ∞ | few columns of many |
-| many samples | N ≥ 16 n or a near start | 6,000 × 40: 1/1.7 of the interior point's time |
+| working sets | matrices are expensive, ℓ∞ | farm-ads: a fifth of a plain fit's time |
+| many samples | N ≥ 16 n or a near start | 8,000 × 70: half of the interior point's time |
 | interior point | all | |
 
 Derivation: docs/algorithm.md, section 9; ``benchmarks/README.md``, "Products or matrices", says
