@@ -8,7 +8,7 @@ poor start may be why the others failed.
 The interior point forms and factors an n×n or N×N matrix in each of its ten or twenty iterations.
 The truncated interior point takes products with the rows, dozens where the data are well
 conditioned, thousands where they are not.  Nobody knows in advance how many.  Where the matrix is
-affordable, products come first as long as they keep the pace of a few matrices.
+affordable, products come first and may take as long as a few matrices.
 
 | attempt | problems | what it wins |
 |---|---|---|

@@ -63,9 +63,8 @@ _PRICE = 0.03
 #: as that costs.
 _MOST_ENTRIES, _MOST_PRODUCTS = 20_000_000, 100.0
 
-#: What an iteration takes besides its conjugate gradients, in products, and the progress that a run
-#: with limited patience is credited with at first.
-_VISITS, _CREDIT = 3, 0.1
+#: What an iteration takes besides its conjugate gradients, in products.
+_VISITS = 3
 
 CONES: dict[str, type[TruncatedCone]] = {"l1": BoxCone, "l2": RoundCone}
 
@@ -82,8 +81,7 @@ def truncated_interior_point(
     """Solve the problem to a certified gap of ``tol``.
 
     A ``start`` is ignored: the method opens with the same point whatever was solved before.  The
-    run ends as stalled where it falls behind a pace of ``patience`` products for all digits of
-    ``tol``.
+    run ends as stalled when it has taken ``patience`` products.
     """
     with np.errstate(all="ignore"):
         if problem.several:
@@ -91,13 +89,6 @@ def truncated_interior_point(
         problem, of_all = distinct_samples(problem)
         found = _Run(problem, monitor).solve(tol, max_iter, patience)
         return found if found.point is None else replace(found, point=of_all(found.point))
-
-
-def _progress(first: float, gap: float, tol: float) -> float:
-    """The share of the digits from the first gap to ``tol`` that a run has, at least its credit."""
-    if not first > max(gap, tol):
-        return _CREDIT
-    return max(_CREDIT, math.log(first / gap) / math.log(first / tol))
 
 
 class _Run:
@@ -151,7 +142,7 @@ class _Run:
         state = self._after(visits.opened, state, self.free, self.scale[self.free])
         cone = CONES[problem.norm.name](x[:, kept], lam, epsilon)
         best, best_x, best_lam, length, status = math.inf, x, lam, 1.0, Status.MAX_ITER
-        gap, first, most = math.inf, math.inf, _GAPS if self.flips else math.inf
+        gap, most = math.inf, _GAPS if self.flips else math.inf
         gaps = most
         for n_iter in range(max_iter):
             cone.place(x[:, kept], lam)
@@ -162,13 +153,12 @@ class _Run:
             if objectives[at] < best:
                 best, best_x, best_lam = float(objectives[at]), x, float(lams[at])
             gap, before = best - self.value, gap
-            first = min(first, gap) if n_iter == 0 else first
             gaps = min(2.0 * gaps, most) if gap <= _FALLEN * before else min(0.5 * gaps, _GAPS)
             if gap <= tol:
                 status = Status.OPTIMAL
             elif self.monitor.report(n_iter, best, self.value, best_lam):
                 status = Status.STOPPED
-            elif self.products + _VISITS * n_iter > patience * _progress(first, gap, tol):
+            elif self.products + _VISITS * n_iter > patience:
                 status = Status.STALLED
             if status is not Status.MAX_ITER or not math.isfinite(gap):
                 break
