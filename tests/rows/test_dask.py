@@ -196,12 +196,13 @@ def freeze_and_interrupt(pid):
     [
         (kill, None, Status.OPTIMAL),
         (freeze, None, Status.OPTIMAL),
-        (freeze, 8.0, Status.MAX_TIME),
+        (freeze, 5.0, Status.MAX_TIME),
         (freeze_and_interrupt, None, Status.INTERRUPTED),
     ],
 )
-def test_a_lost_or_silent_worker(act, limit, ended):
+def test_a_lost_or_silent_worker(act, limit, ended, monkeypatch):
     """Its share moves to the other worker; time limits and interrupts return what is known."""
+    monkeypatch.setattr("drlogit.rows.dask_collections._SILENT", 3.0)
     X, y = data()
     reference, victims = stated.solve(X, y, **SHORT), []
 
@@ -283,21 +284,46 @@ def test_a_second_fit_starts_from_the_first():
         model.fit(chunked(X, 2), da.ones(300, chunks=100, dtype=int))
 
 
-@pytest.mark.parametrize("kind", ["object", "category", "datetime64[ns]"])
-def test_a_frame_with_text_is_refused_with_a_way_that_works(kind):
+@pytest.mark.parametrize(
+    ("columns", "parameters"),
+    [
+        (["a", "c", "t"], {}),
+        (["a", "c", "t"], {"missing": "mean"}),
+        (["a", "t"], {}),
+        (["a", "zip"], {"categorical_features": ["zip"]}),
+        (["a", "zip"], {"ball": drlogit.Ball(feature_costs="std")}),
+    ],
+)
+def test_a_frame_is_encoded_as_in_memory(columns, parameters):
+    """No parameter is ignored, and truth values and texts are categories."""
     dd, pd = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
     rng = np.random.default_rng(0)
-    table = pd.DataFrame({"a": rng.normal(size=90), "c": rng.choice(["2020", "2021"], 90)})
-    y = np.where(table.a + (table.c == "2020") + rng.normal(size=90) > 0.5, "yes", "no")
-    frame = dd.from_pandas(table.astype({"c": kind}), npartitions=3)
-    model = stated.classifier(0.05, 1.0)
-    with pytest.raises(ValueError, match=r"column 'c' of a Dask frame must hold numbers.*dummies"):
-        model.fit(frame, y)
-    if kind != "datetime64[ns]":
-        levels = dd.get_dummies(frame.categorize())
-        model = stated.classifier(0.05, 1.0, categories=[["c_2020", "c_2021"]]).fit(levels, y)
-        whole = stated.classifier(0.05, 1.0).fit(table, y)
-        assert model.worst_case_loss_ == pytest.approx(whole.worst_case_loss_, abs=2e-6)
+    frame = pd.DataFrame({"a": 9.0 * rng.normal(size=300), "c": rng.choice(["p", "q"], 300)})
+    frame = frame.assign(zip=rng.integers(5, size=300), t=rng.random(300) < 0.4)
+    labels = np.where(frame.a / 9.0 + frame.t + rng.normal(size=300) > 0.5, "yes", "no")
+    parts = dd.from_pandas(frame.assign(label=labels), npartitions=3)
+    here, there = (drlogit.DRLogisticRegression(0.05, 1.0, **parameters) for _ in range(2))
+    here.fit(frame[columns], labels)
+    there.fit(parts[columns], parts["label"])
+    np.testing.assert_allclose(there.coef_, here.coef_, atol=1e-9)
+    chances = there.predict_proba(parts[columns])
+    np.testing.assert_allclose(chances.compute(), here.predict_proba(frame[columns]), atol=1e-9)
+
+
+def test_what_frames_and_arrays_cannot_have():
+    dd, pd = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
+    X, y = data()
+    days = pd.DataFrame(X, columns=list("abcdef")).assign(d=pd.Timestamp("2020-01-01"))
+    parts, lazy = dd.from_pandas(days, npartitions=3), chunked(X, 5)
+    for given, parameters, weights, wrong in (
+        (parts, {}, None, "column 'd' must hold numbers, text or truth values, got datetime"),
+        (parts[["a"]], {"missing": "median"}, None, "missing='median' needs X in memory"),
+        (parts[["a"]], {"missing": "mean"}, y + 1.0, "sample_weight needs numbers in a Dask"),
+        (lazy, {"missing": "mean"}, None, "a Dask array has numbers only: pass a Dask frame"),
+        (lazy, {"categorical_features": [0]}, None, "a Dask array has numbers only"),
+    ):
+        with pytest.raises(ValueError, match=wrong):
+            stated.classifier(0.05, 1.0, **parameters).fit(given, y, weights)
 
 
 def test_a_chunk_without_rows_has_nothing_to_do():

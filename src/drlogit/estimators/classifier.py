@@ -127,9 +127,11 @@ class DRLogisticRegression(RobustLinearClassifier):
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Features; also ``np.memmap``, and Dask arrays or data frames.
+            Features; also ``np.memmap``, Dask arrays or data frames, and a
+            ``pyarrow.dataset.Dataset``, which may be larger than memory.
         y : array of shape (n_samples,)
-            Class labels of any type; also a Dask array or series.
+            Class labels of any type; also a Dask array or series, and of a dataset the name of
+            the column that has them.
         sample_weight : array of shape (n_samples,), optional
             Non-negative weights, which count as repetitions.
         kappa : array of shape (n_samples,), optional

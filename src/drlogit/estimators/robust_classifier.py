@@ -39,6 +39,7 @@ from .class_recall import decided, neglected
 from .tables.encoding import Fill, column_transformer
 from .tables.frames import listed
 from .tables.remarks import SORTED
+from .tables.stored import is_dataset, labels_in, parts_of
 from .training_data import TrainingData, matrix_of, training_data
 
 #: ``fit`` warns if there are fewer samples than this for each unpenalised coefficient, the rule of
@@ -354,6 +355,7 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of the samples whose class is predicted; of a Dask collection part by part."""
         if not is_dask(X):
+            y = labels_in(X, y) if is_dataset(X) else y
             return float(super().score(X, y, sample_weight))
         from ..rows.dask_collections import share_of
 
@@ -368,6 +370,11 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
         dtype: Any = np.float64,
     ) -> np.ndarray[Any, Any]:
         """What a function makes of the scores, lazily for a Dask collection."""
+        if is_dataset(X):
+            names = self.feature_names_in_
+            known = self.ball_.features  # without remarks on each part
+            parts = (matrix_of(self, part, known) for part in parts_of(X, names))
+            return np.concatenate([of_scores(self._scores(part)) for part in parts])
         if is_dask(X):
             from ..rows.dask_collections import map_rows  # an optional package
 

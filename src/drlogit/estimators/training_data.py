@@ -10,7 +10,7 @@ import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,7 @@ from .tables.encoding import (
     FILLS,
     encoding_of,
     find_categorical,
+    is_sparse,
     matrix_of_table,
     names_of_columns,
     statistics_of,
@@ -53,6 +54,18 @@ from .tables.remarks import (
     remarks_on,
     remarks_on_labels,
     remarks_on_new,
+)
+from .tables.stored import (
+    categories_of,
+    encoded,
+    encoded_part,
+    is_dataset,
+    labels_in,
+    learned,
+    levels_in,
+    parts_of,
+    sums_in,
+    sums_of,
 )
 
 #: Nobody looks at the columns of wider frames of numbers, and remarks on them would take a second;
@@ -173,6 +186,8 @@ class TrainingData:
 
     @cached_property
     def _means(self) -> FloatArray:
+        if is_dask(self.matrix):
+            return self.rows.totals.means
         weights = np.ones(self.codes.size) if self.weights is None else self.weights
         return np.asarray((weights / weights.sum()) @ self.matrix).ravel()
 
@@ -192,6 +207,8 @@ def training_data(
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None"
         )
+    if is_dataset(X):
+        y, X = labels_in(X, y), (X, y)
     check_unmasked(y, "y")
     table = _read(estimator, X, sample_weight, ball)
     data = _labelled(table, y, sample_weight, estimator)
@@ -287,6 +304,10 @@ class ReadTable:
 def _read(estimator: Any, X: Any, sample_weight: Any, ball: Ball) -> ReadTable:
     """X for a fit; the estimator remembers the names of its columns."""
     wanted, fill = estimator.categorical_features, estimator.missing
+    if isinstance(X, tuple) and is_dataset(X[0]):
+        return _read_dataset(estimator, X[0], X[1], sample_weight, ball)
+    if is_dask(X):  # checked where they lie, by the fit
+        return _read_dask(estimator, X, sample_weight, ball)
     framed = is_frame(X)
     if isinstance(wanted, str) and wanted == "from_dtype" and not framed:
         wanted = None  # an array has one type
@@ -295,10 +316,6 @@ def _read(estimator: Any, X: Any, sample_weight: Any, ball: Ball) -> ReadTable:
             "categorical_features needs a data frame or a dense array, got "
             f"{type(X).__name__}; declare one-hot columns with the categories of a ball"
         )
-    if is_dask(X):  # checked where they lie, by the fit
-        _check_dask_columns(X)
-        _remember_columns(estimator, X)
-        return ReadTable(X, names_given(estimator))
     if wanted is None and fill != "error" and not framed and not sp.issparse(X):
         X = _with_gaps(estimator, X, reset=True)
     encoded = is_table(X) and (wanted is not None or fill != "error")
@@ -321,6 +338,49 @@ def _read(estimator: Any, X: Any, sample_weight: Any, ball: Ball) -> ReadTable:
         each = []
     seen = columns_seen(each) if each else None
     return ReadTable(matrix, names_given(estimator), features, seen, each)
+
+
+def _read_dataset(estimator: Any, X: Any, target: str, sample_weight: Any, ball: Ball) -> ReadTable:
+    """All columns of a dataset but the labels, encoded in a file."""
+    names, fill = [name for name in X.schema.names if name != target], estimator.missing
+    first = next(parts_of(X, names))
+    _check_table(estimator, first, reset=True)
+    levels = levels_in(X) & {*names}
+    chosen = categories_of(first, levels, estimator.categorical_features, ball.categories)
+    weights = check_weights(sample_weight, X.count_rows())
+    features, seen = learned(sums_in(X, chosen, names, weights), chosen, names, fill)
+    plain = not chosen and fill == "error"
+    matrix = encoded(X, features, names)
+    return ReadTable(matrix, names_given(estimator), None if plain else features, seen)
+
+
+def _read_dask(estimator: Any, X: Any, sample_weight: Any, ball: Ball) -> ReadTable:
+    """A Dask collection as it is, or a frame encoded part by part."""
+    wanted, fill = estimator.categorical_features, estimator.missing
+    dtypes = getattr(X, "dtypes", None)
+    if dtypes is None:
+        if fill != "error" or not (wanted is None or wanted == "from_dtype"):
+            raise ValueError("a Dask array has numbers only: pass a Dask frame to encode columns")
+        _remember_columns(estimator, X)
+        return ReadTable(X, names_given(estimator))
+    from ..rows.dask_collections import map_rows, sums_of_parts  # an optional package
+
+    first = X.head(100)
+    levels = {name for name, dtype in dtypes.items() if getattr(dtype, "kind", "O") not in "iuf"}
+    chosen = categories_of(first, levels, wanted, ball.categories)
+    _remember_columns(estimator, X)
+    if not chosen and fill == "error":
+        return ReadTable(X, names_given(estimator))
+    if sample_weight is not None:
+        raise ValueError(
+            "sample_weight needs numbers in a Dask frame, or a table in memory or in Parquet"
+        )
+    sums = sums_of_parts(partial(sums_of, categories=chosen), X)
+    features, seen = learned(sums, chosen, [*X.columns], fill)
+    width = sum(feature.columns.size for feature in features)
+    sparse = is_sparse(len(features), width)
+    matrix = map_rows(partial(encoded_part, features=features, sparse=sparse), X, width, np.float64)
+    return ReadTable(matrix, names_given(estimator), features, seen)
 
 
 def names_given(model: Any) -> Sequence[Any]:
@@ -395,17 +455,6 @@ def _remember_columns(estimator: Any, X: Any) -> None:
         estimator.feature_names_in_ = np.array(names, dtype=object)
     else:
         estimator.__dict__.pop("feature_names_in_", None)
-
-
-def _check_dask_columns(X: Any) -> None:
-    """``ValueError`` for a Dask frame with columns of anything but numbers."""
-    for name, dtype in getattr(X, "dtypes", {}).items():
-        if getattr(dtype, "kind", "O") not in "biuf":
-            raise ValueError(
-                f"column {name!r:.60} of a Dask frame must hold numbers, got {dtype}: "
-                "make one column for each level with dask.dataframe.get_dummies(X.categorize()), "
-                "and declare them with categories"
-            )
 
 
 def _check_distinct(X: Any) -> None:

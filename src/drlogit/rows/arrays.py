@@ -39,7 +39,8 @@ def refuse_dask(what: str, *given: Any) -> None:
 
 
 def is_mapped(X: Any) -> bool:
-    """Whether X is, or is a view of, an array in a file (``np.memmap``)."""
+    """Whether X is, or is a view of, an array in a file (``np.memmap``), dense or sparse."""
+    X = X.data if hasattr(X, "indptr") else X
     while isinstance(X, np.ndarray):
         X = X.base
     return isinstance(X, mmap)

@@ -593,6 +593,11 @@ def share_of(right: Callable[[Any, Any], Any], X: Any, y: Any, sample_weight: An
     return float(total / whole)
 
 
+def sums_of_parts(function: Callable[[Any], Any], X: Any) -> list[Any]:
+    """What a function makes of each part, brought here."""
+    return _values([delayed(function)(part) for part in _row_parts(X)])
+
+
 def _sums(right: Callable[[Any, Any], Any], X: Any, y: Any, weights: Any) -> tuple[float, float]:
     weights = np.ones(len(X)) if weights is None else np.ravel(weights)
     return float(weights[right(X, y)].sum()) if weights.size else 0.0, float(weights.sum())

@@ -113,6 +113,11 @@ def names_of_columns(features: Iterable[Feature]) -> list[str]:
     return names
 
 
+def is_sparse(n_columns: int, width: int) -> bool:
+    """Whether so many entries in each row are few enough for a sparse matrix."""
+    return n_columns <= _DENSE_SHARE * width
+
+
 def matrix_of_table(features: Sequence[Feature], given: Sequence[TableColumn]) -> Matrix:
     """The rows of a table as a matrix, sparse where that is worth it."""
     n_rows, n_columns = len(given[0].values), len(given)
@@ -130,7 +135,7 @@ def matrix_of_table(features: Sequence[Feature], given: Sequence[TableColumn]) -
         if feature.fill is not None:
             values[np.isnan(column.numbers), j] = feature.fill
     there = places >= 0
-    if n_rows * width > _DENSE_ENTRIES and n_columns <= _DENSE_SHARE * width:
+    if n_rows * width > _DENSE_ENTRIES and is_sparse(n_columns, width):
         ends = np.append(0, np.cumsum(np.count_nonzero(there, axis=1)))
         entries = values[there], places[there], ends
         return settled(sp.csr_array(entries, shape=(n_rows, width)), names_of_columns(features))
