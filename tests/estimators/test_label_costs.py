@@ -34,6 +34,8 @@ def test_a_search_takes_factors_and_cuts_costs_into_folds(y, kappa):
     alone = drlogit.solve(X, y, ball.replace(kappa=factor * each))
     assert search.worst_case_loss_ == pytest.approx(alone.objective, abs=2e-6)
     assert "flip_budget" not in search.cv_results_
+    scaled = {"good": factor, "bad": np.inf} if by_label else "by row"
+    assert search.ball_.kappa == scaled
 
 
 @pytest.mark.parametrize("y", [Y, THREE], ids=["two", "three"])
