@@ -20,7 +20,6 @@ from ..fitting.paths import (
     check_kappas,
     check_radii,
     factors,
-    is_count,
     kappas_around,
     radii_below,
     warn_about_gaps,
@@ -29,6 +28,7 @@ from ..fitting.solving import announce
 from ..problem.ball import Ball
 from ..problem.label_costs import FlipCosts
 from ..problem.norms import NormName
+from ..problem.parameters import is_count
 from ..problem.problem import Problem
 from ..problem.result import Status
 from ..problem.stopping import Stop

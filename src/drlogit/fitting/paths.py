@@ -7,7 +7,6 @@ from the largest to the smallest, each fit starting from the one before.
 from __future__ import annotations
 
 import math
-import numbers
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..problem.parameters import check_epsilon, check_kappa
+from ..problem.parameters import check_epsilon, check_kappa, is_count, is_number
 from ..problem.problem import Problem
 from ..problem.result import Result, Status
 from ..problem.stopping import Stop
@@ -65,8 +64,7 @@ def radii_below(largest: float, count: int, min_fraction: float) -> FloatArray:
     Where ``largest`` is 0 the model is constant (or not penalised at all) at every radius, and
     any radii will do.
     """
-    wanted = isinstance(min_fraction, numbers.Real) and not isinstance(min_fraction, bool)
-    if not wanted or not 0.0 < min_fraction < 1.0:
+    if not (is_number(min_fraction) and 0.0 < min_fraction < 1.0):
         raise ValueError(f"min_fraction must be between 0 and 1, got {min_fraction!r}")
     fractions = np.geomspace(1.0, min_fraction, count)
     return (largest if largest > 0.0 else 1.0) * fractions
@@ -103,11 +101,6 @@ def check_count(count: Any, name: str) -> int:
     if not is_count(count) or count < 1:
         raise ValueError(f"{name} must be a whole number >= 1, got {count!r}")
     return int(count)
-
-
-def is_count(value: Any) -> bool:
-    """Whether a value is a whole number (and not a truth value)."""
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
 def _listed(values: Any, name: str) -> list[Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from ..engine.plan import plan
 from ..problem.ball import Ball
+from ..problem.parameters import is_count, is_number
 from ..problem.problem import Problem
 from ..problem.result import Callback, Monitor, Result, Status
 from ..problem.stopping import Stop
@@ -234,11 +234,9 @@ def solve_problem(
 
 
 def _check_limits(tol: Any, max_iter: Any) -> None:
-    if not _is_real(tol) or not (math.isfinite(tol) and tol > 0.0):
+    if not is_number(tol) or not (math.isfinite(tol) and tol > 0.0):
         raise ParameterError("tol", f"must be finite and > 0, got {tol!r}")
-    if max_iter is not None and (
-        not isinstance(max_iter, numbers.Integral) or isinstance(max_iter, bool) or max_iter < 1
-    ):
+    if max_iter is not None and not (is_count(max_iter) and max_iter >= 1):
         raise ParameterError("max_iter", f"must be a positive integer or None, got {max_iter!r}")
 
 
@@ -251,7 +249,3 @@ def announce(problem: Problem, watcher: Any, verbose: int = 0, fits: int = 1) ->
     several = f"{fits} fits of " if fits > 1 else ""
     classes = f", {K} classes" if K > 2 else ""
     say(f"{several}{rows.n_samples} samples, {rows.n_columns} columns{classes}")
-
-
-def _is_real(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)

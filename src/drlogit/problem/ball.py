@@ -15,7 +15,6 @@ features of a fit, and :meth:`Ball.on` into one cost for each column of a matrix
 from __future__ import annotations
 
 import math
-import numbers as number_types
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
@@ -27,8 +26,8 @@ from ..rows.checks import ParameterError, as_numbers
 from .ball_words import sentences
 from .features import Feature, Features, position_of
 from .norms import get_norm
-from .parameters import check_epsilon, check_kappa
-from .stated_tolerances import TOLERATED, StatedTolerances, is_number
+from .parameters import check_epsilon, check_kappa, is_number
+from .stated_tolerances import TOLERATED, StatedTolerances
 from .table_statistics import features_of
 
 #: ε, or a tolerance that is not named, in units of 1/√N: the size of the sampling error.
@@ -303,7 +302,7 @@ class Ball:
 
     def _plain_kappa(self, features: Features) -> Any:
         if not isinstance(self.kappa, str):
-            return float(self.kappa) if isinstance(self.kappa, number_types.Real) else self.kappa
+            return float(self.kappa) if is_number(self.kappa) else self.kappa
         if self.kappa == BY_ROW:
             return self.kappa
         assert self._tolerances is not None

@@ -21,9 +21,19 @@ FAR = 64.0
 RANGE = 1e-9
 
 
+def is_number(value: Any) -> bool:
+    """Whether a value is a real number, and not a truth value."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def is_count(value: Any) -> bool:
+    """Whether a value is a whole number, and not a truth value."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
 def check_epsilon(epsilon: Any) -> float:
     """A finite radius ε ≥ 0."""
-    if not isinstance(epsilon, numbers.Real) or isinstance(epsilon, bool):
+    if not is_number(epsilon):
         raise ParameterError("epsilon", f"must be a number >= 0, got {epsilon!r}")
     value = float(epsilon)
     if not (math.isfinite(value) and value >= 0.0):
@@ -33,7 +43,7 @@ def check_epsilon(epsilon: Any) -> float:
 
 def check_kappa(kappa: Any, *, least: float | None = None) -> float:
     """A flip cost κ > 0, possibly infinite; ``least`` is allowed as well."""
-    if not isinstance(kappa, numbers.Real) or isinstance(kappa, bool):
+    if not is_number(kappa):
         raise ParameterError("kappa", f"must be a number > 0 or inf, got {kappa!r}")
     value = float(kappa)
     if not (value > 0.0 or value == least):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import numbers as number_types
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from ..rows.checks import ParameterError
 from .features import Features, position_of
+from .parameters import is_number
 
 #: Stands for costs that follow from tolerances, which are resolved with the rows of a fit.
 TOLERATED: Final = "tolerated"
@@ -90,11 +90,6 @@ class StatedTolerances:
 def cost_of(tolerance: float) -> float:
     """The cost at which a budget of one pays for the tolerance; ``inf`` if nothing may be wrong."""
     return 1.0 / tolerance if tolerance > 0.0 else math.inf
-
-
-def is_number(value: Any) -> bool:
-    """Whether a value is a real number, and not a truth value."""
-    return isinstance(value, number_types.Real) and not isinstance(value, bool)
 
 
 def _check(name: str, values: Any, most: float, of: str = "") -> None:

@@ -6,7 +6,6 @@ Solvers check between iterations, so that they always return a point with its ce
 from __future__ import annotations
 
 import math
-import numbers
 import signal
 import sys
 import threading
@@ -17,6 +16,7 @@ from typing import Any
 
 from ..rows.checks import ParameterError
 from ..rows.interface import ends
+from .parameters import is_number
 
 #: A second interrupt within this many seconds aborts, even if another run has begun since.
 _TWICE = 1.0
@@ -38,8 +38,7 @@ class Stop:
     _last = -math.inf  # interrupt of any run
 
     def __init__(self, max_time: Any = None, *, keeps: bool = False) -> None:
-        real = isinstance(max_time, numbers.Real) and not isinstance(max_time, bool)
-        if max_time is not None and not (real and max_time > 0.0):
+        if max_time is not None and not (is_number(max_time) and max_time > 0.0):
             raise ParameterError(
                 "max_time", f"must be a number of seconds > 0 or None, got {max_time!r}"
             )
