@@ -282,6 +282,23 @@ def test_a_bounded_feature_of_one_value_is_charged():
     assert proven(result, case, DualPoint(none + 0.5, none, balanced)).lower == 0.0
 
 
+@pytest.mark.parametrize("shown", [slice(1, 3), slice(0, 3)], ids=["some", "all"])
+@pytest.mark.parametrize("bounded", [False, True])
+def test_a_group_that_stays_is_not_the_intercept_of_rows_without_it(shown, bounded):
+    """Nor is one with a 1 in every row, if nothing can move within the domains."""
+    rng = np.random.default_rng(2)
+    levels = np.eye(3)[rng.integers(0, 3, 60)][:, shown]
+    features = np.column_stack([levels, rng.normal([3.0, 1e8], 1.0, (60, 2))])
+    n = levels.shape[1]
+    case = {"X": features, "y": rng.integers(0, 2, 60), "epsilon": 0.05, "kappa": 1.0,
+            "fit_intercept": False, "categories": [[*range(n)]],
+            "feature_costs": np.array([inf] * n + [1.0, inf])}  # fmt: skip
+    if bounded:
+        case["bounds"] = np.array([-inf] * n + [0.0, -inf]), np.array([inf] * n + [9.0, inf])
+    found = proven(stated.solve(**case), case)
+    assert found.ok, found.reason
+
+
 def test_a_matrix_of_feature_costs_has_no_proof():
     result = stated.solve(X, Y, epsilon=0.1, kappa=1.0, norm="l2", feature_costs=np.eye(3))
     given = replace(result, column_ball=replace(result.column_ball, costs=np.eye(3)))

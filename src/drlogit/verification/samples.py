@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from ..problem.ball import ColumnBall
 from ..problem.parameters import ADMITTED, FAR, RANGE
-from ..rows.arrays import FloatArray
+from ..rows.arrays import FloatArray, IndexArray
 from ..rows.matrix import row_range
 
 #: Rows at a time, few because rounding grows with them.  Sparse rows of up to ``_DENSE`` columns
@@ -42,7 +42,7 @@ class SamplesInBall:
         self.X, self.weights, self.label_costs = X, weights, label_costs
         self.epsilon, self.norm = ball.epsilon, ball.norm
         costs, ends = ball.costs.copy(), np.array([ball.lower, ball.upper])
-        bounded = bool(np.isfinite(ends).any())
+        bounded = np.isfinite(ends).all(axis=0)
         costs[ends[0] == ends[1]] = np.inf
         stated = [
             (np.array([j for j in group if j is not None], dtype=np.intp), None in group)
@@ -57,7 +57,7 @@ class SamplesInBall:
                 costs[group] *= 0.5
             ends[:], stated = [[-np.inf], [np.inf]], []
         self.costs, movable = costs, np.isfinite(costs) & (ball.epsilon > 0.0)
-        self._dense = bounded or bool(stated) or costs.size <= _DENSE
+        self._dense = bool(bounded.any()) or bool(stated) or costs.size <= _DENSE
         changing = [(group, none) for group, none in stated if movable[group[0]]]
         self.groups = [group for group, _ in changing]
         self.with_none = [none for _, none in changing]
@@ -65,16 +65,26 @@ class SamplesInBall:
         self.ends = ends[:, self.bounded]
         self.n_items = len(self.groups) + 2 * self.bounded.size
         self.offset = ball.fit_intercept or not all(self.with_none)
-        #: Without an intercept, a group that has a 1 in every row takes its part.
-        none_such, whole = np.empty(0, dtype=np.intp), (*changing, *stated)
-        complete = (group for group, none in whole if not (none or ball.fit_intercept))
-        self.constant = next(complete, none_such)
+        #: Without an intercept, a group that has a 1 in every row takes its part, if anything can
+        #: move within the domains (at some ε); one that can change goes first.
+        none_such, finite = np.empty(0, dtype=np.intp), np.isfinite(costs)
+        moving = finite[[*np.flatnonzero(bounded), *(group[0] for group, _ in stated)]].any()
+        if moving and not ball.fit_intercept:
+            whole = sorted(stated, key=lambda each: not finite[each[0][0]])
+            complete = (group for group, none in whole if not none and self._in_every_row(group))
+            self.constant = next(complete, none_such)
+        else:
+            self.constant = none_such
         grouped = np.concatenate([none_such, *self.groups])
         self.in_norm = movable
         self.in_norm[[*self.bounded, *grouped]] = False
         self._free = ~self.in_norm
         self._free[grouped] = False
         self._centre(np.concatenate([none_such, *categorical]))
+
+    def _in_every_row(self, group: IndexArray) -> bool:
+        """Whether each row has a 1 of a group; a ball does not say it of groups that stay."""
+        return all((part[:, group].sum(axis=1) == 1.0).all() for _, part in self._parts())
 
     def _parts(self) -> Iterator[tuple[slice, Any]]:
         """Some rows at a time."""
