@@ -187,6 +187,7 @@ DAMAGE = [
     (["features", "n_rows"], ..., "'features' has no 'n_rows'"),
     (["ball", "feature_costs"], {"mapping": [[0, 0.0]]}, "'ball' feature_costs must be"),
     (["ball", "feature_costs"], {"mapping": [[0, 1e200]]}, "'ball' must have numbers for"),
+    (["ball", "feature_costs"], [1.0] * 30, "'ball' must have numbers for epsilon and feature"),
     (["ball", "feature_costs", "array", 0], 1e200, "'ball' feature_costs must be from 1e-150 to"),
     (["ball", "epsilon"], -1, "'ball' epsilon must be finite and >= 0, got -1.0"),
     (["ball", "epsilon"], None, "'ball' must have numbers for epsilon and feature_costs"),

@@ -191,7 +191,7 @@ def _features(value: Any, found: Found) -> Features:
 def _ball(value: Any, found: Found) -> tuple[Ball, ColumnBall]:
     """The ball as it is stated for the table, and for the columns of the matrix."""
     ball, classes = unpack_ball(value).seen_with(found["features"]), found["classes"]
-    if not ball.is_resolved:
+    if not (ball.is_resolved and isinstance(ball.feature_costs, dict | np.ndarray)):
         raise ValueError("must have numbers for epsilon and feature_costs")
     _numbers(ball.epsilon)
     columns, n = ball.on(found["features"]), found["coefficients"].shape[1]
