@@ -66,6 +66,19 @@ def test_many_features_are_moved_in_the_order_of_what_they_gain():
         assert robust.value(0.3, lam) == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:.*bounds:UserWarning")
+def test_rows_beyond_the_adverse_end_stay_where_they_are():
+    """As if they could not move, whatever other features do."""
+    X, y = np.array([[-0.5, 0.5, 0.0], [1.5, 0.5, 0.0]]), [1, -1]
+    ends = np.array([0.0, 0.0, -math.inf]), np.array([1.0, 1.0, math.inf])
+    ball = {"epsilon": 0.3, "kappa": math.inf, "norm": "l2", "bounds": ends}
+    for slope in (0.0, 1.0):
+        model = np.array([2.0, 3.0, slope]), 2.0
+        worst = zoo.worst_loss(model, X, y, **ball, feature_costs=np.ones(3))
+        immovable = zoo.worst_loss(model, X, y, **ball, feature_costs=np.array([math.inf, 1, 1]))
+        assert worst == pytest.approx(immovable, abs=1e-12)
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_worst_case_loss_is_the_value_of_a_linear_program(seed):
     case, coef, intercept = case_of(seed)
