@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -208,7 +208,7 @@ def training_data(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None"
         )
     if is_dataset(X):
-        y, X = labels_in(X, y), (X, y)
+        y, X = labels_in(X, y), _Stored(X, y)
     check_unmasked(y, "y")
     table = _read(estimator, X, sample_weight, ball)
     data = _labelled(table, y, sample_weight, estimator)
@@ -304,8 +304,8 @@ class ReadTable:
 def _read(estimator: Any, X: Any, sample_weight: Any, ball: Ball) -> ReadTable:
     """X for a fit; the estimator remembers the names of its columns."""
     wanted, fill = estimator.categorical_features, estimator.missing
-    if isinstance(X, tuple) and is_dataset(X[0]):
-        return _read_dataset(estimator, X[0], X[1], sample_weight, ball)
+    if isinstance(X, _Stored):
+        return _read_dataset(estimator, X.dataset, X.target, sample_weight, ball)
     if is_dask(X):  # checked where they lie, by the fit
         return _read_dask(estimator, X, sample_weight, ball)
     framed = is_frame(X)
@@ -338,6 +338,13 @@ def _read(estimator: Any, X: Any, sample_weight: Any, ball: Ball) -> ReadTable:
         each = []
     seen = columns_seen(each) if each else None
     return ReadTable(matrix, names_given(estimator), features, seen, each)
+
+
+class _Stored(NamedTuple):
+    """A dataset, and the column of its labels."""
+
+    dataset: Any
+    target: str
 
 
 def _read_dataset(estimator: Any, X: Any, target: str, sample_weight: Any, ball: Ball) -> ReadTable:
