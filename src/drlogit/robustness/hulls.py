@@ -31,6 +31,10 @@ import numpy as np
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from .metrics import Metric
 
+#: Every so many rows are the part whose ratio the steps start from, if these are more than so many.
+#: At a million rows this halves the time of a ratio.
+_PART, _MANY = 16, 10_000
+
 
 class Edges(NamedTuple):
     """The edges of the hulls of all rows; those of one row come with falling rates.
@@ -242,6 +246,12 @@ class Decisions:
         most, least = float(values.max()), float(values.min())
         return Hull(start, self.option, joined(parts), self.weights, most=most, least=least)
 
+    def picked(self, some: IndexArray) -> Decisions:
+        """Some of the rows, with weights that sum to one."""
+        weights = self.weights[some]
+        labels, costs = (self.label[some], self.decided[some]), (self.reach[some], self.flips[some])
+        return Decisions(*labels, *costs, weights / weights.sum())
+
     def weighted(self, weights: FloatArray) -> Decisions:
         """The same rows with other weights, which must sum to one."""
         return replace(self, weights=weights)
@@ -253,12 +263,19 @@ class Decisions:
     def ratio(self, metric: Metric, sign: float, epsilon: float) -> tuple[float, Spent]:
         """The largest (sign 1) or least (-1) ratio, and what to spend for it."""
         theta, spent = self.nominal(metric), Spent(self.option, 0, 0, 0.0, epsilon)
+        start, some = theta, np.arange(0, self.label.size, _PART)
+        if some.size > _MANY and self.weights[some].any():
+            near = self.picked(some).ratio(metric, sign, epsilon)[0]
+            start = theta if math.isnan(near) else near
         for _ in range(100 if epsilon > 0.0 else 0):
-            found = self.hull(sign * metric.mean(theta)).spend(epsilon)
+            found = self.hull(sign * metric.mean(start)).spend(epsilon)
             ratio = self._ratio(metric, found)
-            if not sign * (ratio - theta) > 1e-15:
+            if sign * (ratio - theta) > 1e-15:
+                start, theta, spent = ratio, ratio, found
+            elif start != theta:  # the part has a ratio that lies beyond that of all rows
+                start = theta
+            else:
                 break
-            theta, spent = ratio, found
         return theta, spent
 
     def radius_of_ratio(self, metric: Metric, sign: float, limit: float) -> float:
