@@ -25,6 +25,7 @@ from drlogit.problem.label_costs import FlipCosts
 from drlogit.problem.norms import get_norm
 from drlogit.problem.problem import Problem
 from drlogit.problem.transport import TransportCost
+from drlogit.rows.blocks import Block
 from drlogit.rows.local import memory_rows
 
 LENGTHS = {
@@ -42,7 +43,7 @@ def problem_of(z, weights, *, epsilon, kappa, norm="l1", costs=None) -> Problem:
     """Without an intercept, and so without labels: rows z = y x."""
     Z = np.atleast_2d(np.asarray(z, dtype=float))
     w = np.asarray(weights, dtype=float)
-    rows = memory_rows(Z, np.ones(len(Z)), w / w.sum(), intercept=False)
+    rows = memory_rows(Block(Z, np.ones(len(Z)), w / w.sum(), False))
     prices = np.ones(Z.shape[1]) if costs is None else np.asarray(costs, dtype=float)
     cost = TransportCost(get_norm(norm), prices, FlipCosts(kappa))
     return Problem(rows, epsilon, cost, fit_intercept=False)

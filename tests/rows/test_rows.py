@@ -308,9 +308,7 @@ def rows_of(X, n_blocks: int = 1, intercept: bool = True, seed: int = 9) -> Loca
     n = X.shape[0]
     y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
     weights = rng.random(n)
-    return memory_rows(
-        check_features(X), y, weights / weights.sum(), intercept=intercept, n_threads=n_blocks
-    )
+    return memory_rows(Block(check_features(X), y, weights / weights.sum(), intercept), n_blocks)
 
 
 @pytest.mark.parametrize("intercept", [True, False])

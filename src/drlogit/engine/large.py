@@ -38,8 +38,9 @@ from ..problem.result import Monitor, Solution, Status
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State, WorkersLostError
+from ..rows.local import memory_rows
 from ..rows.reductions import Sum
-from ..starts.sample import gathered, in_memory, most_entries, picked, sampled
+from ..starts.sample import gathered, most_entries, picked, sampled
 from ..starts.start import Start, sampling_error, with_lambda
 from . import _survey
 from ._newton import Newton
@@ -267,7 +268,7 @@ class LargeRun:
         products = np.stack([self.gram @ model, at.product])  # of the expansion, and now
         along = np.where(products @ model > 0.0, products @ model, math.inf)
         gram = self.gram + (products.T * [-1.0 / along[0], 1.0 / along[1]]) @ products
-        hinges = replace(self.problem, rows=in_memory(active.block))
+        hinges = replace(self.problem, rows=memory_rows(active.block))
         samples = QuadraticSamples(
             hinges,
             newton,

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arrays import FloatArray, Matrix, is_dask
+from .blocks import Block
 from .checks import (
     check_features,
     check_label_column,
@@ -87,4 +88,4 @@ def checked_rows(
         n_threads = 1  # one block, so that the preconditioner covers all samples
     if weights is None:
         weights = np.full(n_samples, 1.0 / n_samples)
-    return memory_rows(X, signs, weights, intercept=intercept, n_threads=n_threads)
+    return memory_rows(Block(X, signs, weights, intercept), n_threads)

@@ -182,19 +182,12 @@ def _compact(block: Block) -> tuple[Block, IndexArray | None]:
     return (block if thin is None else block.changed(X=thin)), origin
 
 
-def memory_rows(
-    X: Matrix,
-    y: FloatArray,
-    weights: FloatArray,
-    *,
-    intercept: bool,
-    flip_multiples: FloatArray | None = None,
-    n_threads: int = 1,
-) -> LocalRows:
-    """Rows of checked arrays, split into views of about equal length, one for each thread."""
-    whole = Block(held(X), y, weights, intercept, flip_multiples)
+def memory_rows(block: Block, n_threads: int = 1) -> LocalRows:
+    """Rows of one block, split into views of about equal length, one for each thread."""
+    n = block.y.size
+    whole = Block(held(block.X), block.y, block.weights, block.intercept, block.flip_multiples)
     blocks = [whole]
     if n_threads > 1:
-        cuts = np.linspace(0, y.size, min(n_threads, y.size) + 1).astype(int).tolist()
+        cuts = np.linspace(0, n, min(n_threads, n) + 1).astype(int).tolist()
         blocks = [whole.part(i, j) for i, j in pairwise(cuts)]
     return LocalRows(blocks, n_threads, n_nonzeros=nonzeros(whole.X))

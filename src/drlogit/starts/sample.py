@@ -56,18 +56,7 @@ def sampled(rows: Rows, share: float) -> LocalRows | None:
     y, weights = some.y, some.weights
     if not (weights[y > 0.0].any() and weights[y < 0.0].any()):
         return None
-    return in_memory(some.changed(weights=weights / weights.sum()))
-
-
-def in_memory(block: Block) -> LocalRows:
-    """Rows of one block."""
-    return memory_rows(
-        block.X,
-        block.y,
-        block.weights,
-        intercept=block.intercept,
-        flip_multiples=block.flip_multiples,
-    )
+    return memory_rows(some.changed(weights=weights / weights.sum()))
 
 
 def _some(block: Block, index: IndexArray) -> Block:
