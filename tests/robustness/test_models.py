@@ -600,3 +600,14 @@ def test_rows_beyond_the_bounds_move_back_and_draw_no_other_there(kappa):
     with pytest.warns(UserWarning, match="4 rows lie beyond the bounds of the ball"):
         found = worst_case(coef, rows, z, ball=ball)
     assert found.value == pytest.approx(expected, abs=1e-9)
+
+
+def test_a_column_may_have_any_name():
+    """Names that objects of other packages have as attributes, too."""
+    rng = np.random.default_rng(3)
+    X, y = rng.standard_normal((60, 2)), rng.random(60) < 0.5
+    frame = pd.DataFrame(X, columns=["feature_names", "columns"])
+    model, ball = LogisticRegression().fit(X, y), Ball(0.05, 1.0, feature_costs=None)
+    found, plain = (worst_case(model, each, y, "error", ball=ball) for each in (frame, X))
+    assert found.value == pytest.approx(plain.value, rel=1e-12)
+    assert set(found.ball.feature_costs) == {"feature_names", "columns"}

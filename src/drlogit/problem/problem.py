@@ -362,9 +362,3 @@ def _turned(rows: Rows, matrix: FloatArray, several: Any) -> Rows:
             "each feature"
         )
     return rows.turned(np.asarray(np.linalg.cholesky(matrix), np.float64))
-
-
-def column_names(X: Any) -> list[Any] | None:
-    """The names of the columns, if X has them."""
-    columns = getattr(X, "feature_names", None) or getattr(X, "columns", None)
-    return None if columns is None or callable(columns) else list(columns)

@@ -25,9 +25,8 @@ from ..estimators.tables.frames import rows_of
 from ..estimators.training_data import matrix_of
 from ..problem.ball import Ball
 from ..problem.features import Feature, Features, numbers
-from ..problem.problem import column_names
 from ..problem.result import Result
-from ..problem.table_statistics import class_shares, deviations
+from ..problem.table_statistics import class_shares, deviations, names_of
 from ..rows.arrays import FloatArray, Matrix
 from ..rows.checks import as_numbers, check_features
 from ..rows.matrix import row_chunks
@@ -201,8 +200,7 @@ class MeasuredModel:
         """The columns of X, as the model knows them."""
         first = self.steps if self.steps is not None else self.fit
         named = getattr(first, "feature_names_in_", None)
-        named = column_names(X) if named is None else named
-        return list(range(np.shape(X)[1]) if named is None else named)
+        return list(names_of(X, np.shape(X)[1]) if named is None else named)
 
     def _columns(self, names: Sequence[Any]) -> tuple[Column, ...]:
         """Where the columns of the matrix come from in X."""
