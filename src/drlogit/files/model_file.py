@@ -27,10 +27,10 @@ from ..estimators.classifier import DRLogisticRegression
 from ..estimators.classifier_cv import DRLogisticRegressionCV
 from ..estimators.robust_classifier import result_of, set_result
 from ..estimators.tables.encoding import features_stated, statement_of
-from ..problem.ball import BY_ROW, Ball, ColumnBall
+from ..problem.ball import Ball, ColumnBall
 from ..problem.domains import check_domains
 from ..problem.features import Features, numbers
-from ..problem.label_costs import FlipCosts, flip_costs
+from ..problem.label_costs import BY_ROW, FlipCosts, flip_costs
 from ..problem.parameters import check_cost_matrix
 from ..problem.result import Result, Status, Trace
 from ..rows.arrays import FloatArray

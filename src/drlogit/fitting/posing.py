@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..problem.ball import BY_ROW, Ball
+from ..problem.ball import Ball
 from ..problem.features import Features, numbers
+from ..problem.label_costs import BY_ROW
 from ..problem.problem import Problem, pose_problem
 from ..problem.table_statistics import deviations_in, names_of, total_weight
 from ..rows.arrays import is_dask
@@ -36,7 +37,7 @@ def pose(
     if not isinstance(fit_intercept, bool | np.bool_):
         raise ValueError(f"fit_intercept must be True or False, got {fit_intercept!r}")
     intercept = bool(fit_intercept)
-    codes = classes = shares = None
+    codes = shares = None
     if is_dask(X):
         rows = build_rows(X, y, sample_weight, intercept=intercept)
         classes = labels_of(y)
@@ -61,8 +62,7 @@ def pose(
     names = names_of(X, rows.n_columns - int(intercept))
     features = numbers(names, deviations_in(rows), total, shares)
     resolved = ball.resolved(features)
-    columns = resolved.on(features)
-    problem = pose_problem(rows, columns, classes=classes, codes=codes, names=names)
+    problem = pose_problem(rows, resolved.on(features), classes=classes, codes=codes, names=names)
     return problem, as_fitted(resolved, features, problem)
 
 

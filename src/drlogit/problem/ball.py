@@ -25,6 +25,7 @@ from ..rows.arrays import FloatArray
 from ..rows.checks import ParameterError, as_numbers
 from .ball_words import sentences
 from .features import Feature, Features, position_of
+from .label_costs import BY_ROW
 from .norms import get_norm
 from .parameters import check_epsilon, check_kappa, is_number
 from .stated_tolerances import TOLERATED, StatedTolerances
@@ -32,9 +33,6 @@ from .table_statistics import features_of
 
 #: ε, or a tolerance that is not named, in units of 1/√N: the size of the sampling error.
 SAMPLING: Final = 0.5
-
-#: Stands for costs of labels that differ between rows; a fit does not keep the costs themselves.
-BY_ROW: Final = "by row"
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,8 +23,8 @@ from ..rows.interface import Rows, State
 from ..rows.reductions import Max, Min
 from .parameters import check_kappa
 
-#: Stands for costs that differ between samples; a model does not keep the costs themselves.
-BY_SAMPLE: Final = "by row"
+#: Stands for costs that differ between samples; a fit does not keep the costs themselves.
+BY_ROW: Final = "by row"
 
 #: Solvers ignore flips that cost more than this times ε.  Such a flip does not pay at any
 #: λ > u/κ, so ignoring it lowers the objective by at most ``ε u/κ``, 1e-15 of the margin u.
@@ -40,7 +40,7 @@ class FlipCosts:
     """κ as one unit and its multiples; a search over κ changes the unit.
 
     ``multiples`` is None if every flip costs the unit, an array with a number for each observed
-    label, or ``BY_SAMPLE``.  In the last case, and by label of two classes, the rows hold the
+    label, or ``BY_ROW``.  In the last case, and by label of two classes, the rows hold the
     multiples of the samples (``Block.flip_multiples``).
     """
 
@@ -51,7 +51,7 @@ class FlipCosts:
     def from_stated(cls, kappa: StatedKappa, classes: NDArray[Any]) -> FlipCosts:
         """κ as users state it."""
         if isinstance(kappa, str):
-            return cls(1.0, BY_SAMPLE)
+            return cls(1.0, BY_ROW)
         if not isinstance(kappa, Mapping):
             return cls(float(kappa))
         costs = np.array([*costs_by_label(kappa, classes).values()])
@@ -105,7 +105,7 @@ class FlipCosts:
     def stated(self, classes: NDArray[Any]) -> StatedKappa:
         """κ as a user would state it."""
         if isinstance(self.multiples, str):
-            return BY_SAMPLE
+            return BY_ROW
         if self.multiples is None:
             return self.unit
         return dict(zip(classes.tolist(), np.asarray(self.kappa).tolist(), strict=True))
@@ -203,7 +203,7 @@ def with_flip_costs(
     if least == most:
         return rows, FlipCosts(float(least))
     unit = _unit(positive)
-    multiples = BY_SAMPLE if by_label is None else _scaled(by_label, 1.0 / unit)
+    multiples = BY_ROW if by_label is None else _scaled(by_label, 1.0 / unit)
     rows = rows.with_flip_multiples(rows.run(_in_units, costs, unit)[0])
     return rows, FlipCosts(unit, multiples)
 
