@@ -48,14 +48,14 @@ def test_the_verdict_says_what_it_takes(report, robust):
     wrong = np.mean(robust.predict(X) != y)
     assert verdict.startswith(f"As the data are, {100.0 * wrong:.3g} % of the predictions are wr")
     assert report.limit == pytest.approx(min(np.mean(y == "sick"), np.mean(y == "well")))
-    assert "wrong labels, or " in verdict
+    assert "of the labels are wrong, or " in verdict
     first = report.first.columns.query("kind != 'labels'")["column"].iloc[0]
     assert f"The column to check first is {first}." in verdict
     assert str(report).startswith(
         "DRLogisticRegression, on 200 rows. 'sick' is predicted if its probability is at least 0.5."
     )
     worst = drlogit.worst_case(robust, X, y, "error")
-    assert "Within the ball, at worst" in verdict
+    assert "At the worst that the ball allows" in verdict
     frame = report.to_frame()
     assert frame[frame["epsilon"] == report.ball.epsilon]["value"].tolist() == [worst.value]
 
@@ -112,10 +112,10 @@ def test_rows_beyond_the_limit_are_called_so(robust):
     X, y = made(1, 200)
     turned = np.where(y == "sick", "well", "sick")
     report = drlogit.audit(robust, X, turned)
-    assert "already reached what the best constant answer has" in report.verdict()[0]
+    assert "no better than the best constant answer" in report.verdict()[0]
     assert report.next_steps()[0].startswith("Look for a better model")
     stated = drlogit.audit(robust, X, y, limit=0.01)
-    assert "already reached your limit" in stated.verdict()[0]
+    assert "no better than your limit" in stated.verdict()[0]
     # The best constant answer for the recall is to call everybody sick.
     assert drlogit.audit(robust, X, y, metric="recall", pos_label="sick").limit == 1.0
 
@@ -134,7 +134,7 @@ def test_a_limit_within_the_ball(robust):
 
 def test_a_limit_that_nothing_reaches(robust):
     report = drlogit.audit(robust, *made(1, 200), metric="net_benefit", limit=-5.0)
-    assert "It takes more than wrong labels or one wrong column" in report.verdict()[0]
+    assert "whatever share of the labels, or whichever single column" in report.verdict()[0]
 
 
 # --- several models, balls, promises --------------------------------------------------------
@@ -254,7 +254,7 @@ def test_several_classes():
     y = np.array(["a", "b", "c"])[np.digitize(X[:, 0], [-0.5, 0.5])]
     model = drlogit.DRLogisticRegression(0.02, 1.0).fit(X[:100], y[:100])
     report = drlogit.audit(model, X[100:], y[100:])
-    assert "It takes at least" in report.verdict()[0]
+    assert "at least until" in report.verdict()[0]
     assert "bounds, which may be too pessimistic" in str(report)
     for row in report.first.rows.itertuples():
         moved = X[100:][[row.row]]

@@ -171,18 +171,19 @@ class Audit:
         metric, sign = each.metric, each.metric.sign
         lines = [f"As the data are, {said(metric, each.nominal)}."]
         limit = said(metric, self.limit)
+        whose = "your limit" if self.stated_limit else "the best constant answer"
         if each.epsilon == 0.0 and sign * (each.nominal - self.limit) >= 0.0:
-            whose = "your limit" if self.stated_limit else "what the best constant answer has"
-            return [*lines, f"That has already reached {whose}: {limit}."]
-        why = "" if self.stated_limit else ", as for the best constant answer"
-        least, first = "" if each.exact else "at least ", each.leading()
-        ways = ", or ".join(map(amount, first)) or "more than wrong labels or one wrong column"
-        lines.append(f"It takes {least}{ways}, until {limit}{why}.")
+            return [*lines, f"That is no better than {whose}: {limit}."]
+        until, first = "until" if each.exact else "at least until", each.leading()
+        ways = f"{until} {', or '.join(map(amount, first))}"
+        if not first:
+            ways = "whatever share of the labels, or whichever single column, is wrong"
+        lines.append(f"The model is better than {whose} ({limit}) {ways}.")
         lines += [f"The column to check first is {r.column}." for r in first if r.kind != "labels"]
         epsilon = self.ball.epsilon or 0.0
         value = each.adversary.value(metric, epsilon)
-        word = "at worst" if each.exact else "at worst at most" if sign > 0 else "at worst at least"
-        lines.append(f"Within the ball, {word} {said(metric, value, sign)}.")
+        word = "" if each.exact else "at most " if sign > 0 else "at least "
+        lines.append(f"At the worst that the ball allows, {word}{said(metric, value, sign)}.")
         return lines
 
     def next_steps(self) -> list[str]:
@@ -194,7 +195,7 @@ class Audit:
             times = f", {rounded(row.radii, -1.0, 3)} times what the ball allows"
             steps.append(
                 f"Check {row.column} for errors, and whether other places record the same. "
-                f"The limit is reached with {amount(row)}"
+                f"The limit is reached once {amount(row)}"
                 f"{times if math.isfinite(row.radii) else ''}."
             )
         share = each.epsilon / epsilon if epsilon else math.inf

@@ -90,7 +90,7 @@ def _columns(frame: Any) -> Any:
     """The breaking points of labels and columns, as far as there are any."""
     some = frame[frame["breaks_at"] < math.inf]
     shown = some[["model", "column"]].copy()
-    shown["breaks with"] = [amount(row) for row in some.itertuples()]
+    shown["breaks once"] = [amount(row) for row in some.itertuples()]
     shown["times what the ball allows"] = [
         "–" if math.isnan(radii) else rounded(radii, -1.0, 3) for radii in some["radii"]
     ]

@@ -41,11 +41,11 @@ def decides(metric: Metric) -> str:
 def amount(column: Any) -> str:
     """How much must go wrong in a column, from a row of the frame of breaking points."""
     if column.kind == "labels":
-        return f"{percent(column.breaks_at, -1.0)} wrong labels"
+        return f"{percent(column.breaks_at, -1.0)} of the labels are wrong"
     name = column.column if isinstance(column.column, str) else f"column {column.column}"
     if column.kind == "category":
-        return f"{name} wrong in {percent(column.breaks_at, -1.0)} of the rows"
-    return f"{name} off by {rounded(column.breaks_at, -1.0, 3)} on average"
+        return f"{name} is wrong in {percent(column.breaks_at, -1.0)} of the rows"
+    return f"{name} is off by {rounded(column.breaks_at, -1.0, 3)} on average"
 
 
 def _label(metric: Metric) -> str:
