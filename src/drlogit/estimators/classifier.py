@@ -12,7 +12,7 @@ from ..fitting.solving import persistently
 from ..problem.norms import NormName
 from ..problem.result import Result
 from ..problem.stopping import Stop
-from .robust_classifier import Known, RobustLinearClassifier, result_of
+from .robust_classifier import RobustLinearClassifier, result_of
 from .training_data import TrainingData, training_data
 
 
@@ -174,19 +174,22 @@ class DRLogisticRegression(RobustLinearClassifier):
         if kappa is not None:
             ball = ball.replace(kappa=kappa)
 
-        def fit(known: Known | None) -> Known:
+        def fit(known: Result | None) -> Result:
+            nonlocal posed
             data = training_data(self, X, y, sample_weight, ball, self.n_jobs)
-            problem = data.pose()
+            posed = data, data.pose()
             if known is None:
                 self._advise(data)
-            start = self._start(data) if known is None else known[2]
-            return self._solved(data, problem, stop, verbose=self.verbose, start=start)
+                known = self._start(data)
+            return self._solved(posed[1], stop, verbose=self.verbose, start=known)
 
-        self._conclude(*persistently(fit, stop))
+        posed: Any = None
+        result = persistently(fit, stop)
+        self._conclude(*posed, result)
 
     def _start(self, data: TrainingData) -> Result | None:
         """The earlier result, if ``warm_start`` is set and its shape matches."""
         earlier = result_of(self) if self.warm_start and hasattr(self, "coef_") else None
-        width = data.matrix.shape[1]
-        shape = (width,) if data.n_classes == 2 else (data.n_classes, width)
+        K, width = data.classes.size, data.matrix.shape[1]
+        shape = (width,) if K == 2 else (K, width)
         return earlier if earlier is not None and earlier.coef.shape == shape else None

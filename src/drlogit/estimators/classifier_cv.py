@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -26,7 +26,6 @@ from ..fitting.paths import (
 )
 from ..fitting.solving import announce
 from ..problem.ball import Ball
-from ..problem.label_costs import FlipCosts
 from ..problem.norms import NormName
 from ..problem.parameters import is_count
 from ..problem.problem import Problem
@@ -204,15 +203,13 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
             ball = ball.replace(kappa=kappa)
         data = training_data(self, X, y, sample_weight, ball, self.n_jobs)
         splits = self._splits(data, groups)
-        own = data.ball.kappa if around else None
-        differs = own is not None and not isinstance(own, float)  # between labels or rows
-        problem, unit = flip_unit(data, differs=differs)
+        problem = data.pose(0.0)
         self._advise(data)
-        grid = self._grid(data.ball if around else None, problem, unit, differs=differs)
+        grid = self._grid(data.ball if around else None, problem)
         n_fits = len(splits) * sum(radii.size for radii in grid.epsilons)
         announce(problem, self.on_fold, self.verbose, n_fits)
         weights = None if sample_weight is None else np.asarray(sample_weight)
-        samples = X if is_table(X) else data.matrix, data.y, weights, kappa
+        samples = X if is_table(X) else data.matrix, data.labels, weights, kappa
         of_folds = stop.sooner(1.0 - 1.0 / (len(splits) + 1.0))
         found = self._scored(self._run_folds(ball, grid, samples, splits, scorer, of_folds))
         if data.is_sorted and any(np.ptp(data.codes[test]) == 0 for _, test in splits):
@@ -230,20 +227,22 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         gaps = found[:, -1].ravel().tolist()
         warn_about_gaps(type(self).__name__, gaps, max(self.tol, FOLD_TOL), ended, stacklevel=4)
         epsilon, factor = self.cv_results_["params"][self.best_index_].values()
-        cost = unit.times(factor)
+        cost = flip_unit(problem, differs=grid.differs).times(factor)
         chosen = problem.with_radius(epsilon, cost)
-        data.ball = data.ball.replace(epsilon=epsilon, kappa=cost.stated(data.classes))
+        ball = data.ball.replace(epsilon=epsilon, kappa=cost.stated(data.classes))
         # From nothing, so that the model is exactly that of a fit with these parameters.
-        self._fit_problem(data, chosen, stop, verbose=max(self.verbose - 1, 0))
+        result = self._solved(chosen, stop, verbose=max(self.verbose - 1, 0))
+        self._conclude(replace(data, ball=ball), chosen, result)
 
     def _splits(self, data: TrainingData, groups: Any) -> list[tuple[IndexArray, IndexArray]]:
         """Training and test rows of each fold."""
         from sklearn.model_selection import check_cv  # takes a tenth of a second to import
 
-        every, cv = np.arange(data.y.size), check_cv(self.cv, data.y, classifier=True)
+        labels = data.labels
+        every, cv = np.arange(labels.size), check_cv(self.cv, labels, classifier=True)
         return [
             (np.sort(every[train]), np.sort(every[test]))  # ascending: the order that blocks want
-            for train, test in cv.split(data.matrix, data.y, groups)
+            for train, test in cv.split(data.matrix, labels, groups)
         ]
 
     def _scored(self, found: FloatArray) -> FloatArray:
@@ -264,11 +263,13 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
             )
         return whole if len(whole) else found[[np.argmin(late.sum(axis=1))]]
 
-    def _grid(self, ball: Ball | None, problem: Problem, unit: FlipCosts, *, differs: bool) -> Grid:
+    def _grid(self, ball: Ball | None, problem: Problem) -> Grid:
         """Flip costs, as multiples of the unit, and the radii for each.
 
         They are around a resolved ``ball``, whose own ε and κ are among them, or chosen here.
         """
+        differs = ball is not None and not isinstance(ball.kappa, float)  # between labels or rows
+        unit = flip_unit(problem, differs=differs)
 
         @cache
         def limit(kappa: float) -> float:

@@ -21,7 +21,7 @@ from ..rows.arrays import FloatArray, IndexArray, Matrix
 from ..rows.threads import one_blas_thread
 from .robust_classifier import RobustLinearClassifier
 from .tables.frames import rows_of
-from .training_data import TrainingData, matrix_of, training_data
+from .training_data import matrix_of, training_data
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,10 +38,9 @@ class Grid:
     from_largest: bool
 
 
-def flip_unit(data: TrainingData, *, differs: bool) -> tuple[Problem, FlipCosts]:
-    """The problem of samples at ε = 0, and the flip costs that a grid multiplies."""
-    problem = data.pose(0.0, None if differs else np.inf)
-    return problem, problem.cost.labels if differs else FlipCosts(1.0)
+def flip_unit(problem: Problem, *, differs: bool) -> FlipCosts:
+    """The flip costs that a grid multiplies."""
+    return problem.cost.labels if differs else FlipCosts(1.0)
 
 
 def _fits(
@@ -97,7 +96,8 @@ def score_fold(
     X, y = rows_of(X, test), y[test]
     X = matrix_of(learner, X, training.features)
     score_params = {} if weights is None else {"sample_weight": weights[test]}
-    problem, unit = flip_unit(training, differs=grid.differs)
+    problem = training.pose(0.0)
+    unit = flip_unit(problem, differs=grid.differs)
     classifier = type(learner)()  # of the matrix, not of the table
     classifier.classes_, classifier.n_features_in_ = classes, X.shape[1]
     found: list[tuple[float, ...]] = []

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,10 +21,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from ..engine import tables as _engine_of_tables  # noqa: F401  (no first fit waits for it)
 from ..fitting.critical_radius import largest_radius
 from ..fitting.exact_zeros import is_constant
-from ..fitting.posing import check_ball
+from ..fitting.posing import as_fitted, check_ball
 from ..fitting.solving import solve_problem
 from ..problem.ball import Ball, ColumnBall
 from ..problem.features import Features
@@ -34,7 +33,6 @@ from ..problem.problem import Problem
 from ..problem.result import Callback, Result
 from ..problem.stopping import Stop
 from ..rows.arrays import FloatArray, Matrix, beyond_memory, is_dask, refuse_dask
-from ..rows.interface import WorkersLostError
 from .class_recall import decided, neglected
 from .tables.encoding import Fill, column_transformer
 from .tables.frames import listed
@@ -64,10 +62,6 @@ class ModelParameters:
     max_time: float | None = None
     n_jobs: int | None = None
     verbose: int = 0
-
-
-#: The samples of a fit, their problem, and its result.
-Known: TypeAlias = tuple[TrainingData, Problem, Result]
 
 
 class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -123,7 +117,7 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
                 "labels to be wrong: kappa is the cost of a wrong label, not a share. To allow a "
                 f"share of 5 %, use kappa={epsilon / 0.05:.3g} or Ball.tolerating(labels=0.05)"
             )
-        if data.given_weights is not None and data.given_weights.max() < 1.0:
+        if data.largest_weight < 1.0:
             said.append(
                 "sample_weight counts as repetitions, and all weights are below 1: the "
                 f"{data.rows.n_samples} rows count as {data.features.n_rows:.3g}"
@@ -133,43 +127,18 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
 
     # --- from samples to fitted attributes --------------------------------------------------
 
-    def _fit_problem(
-        self,
-        data: TrainingData,
-        problem: Problem,
-        stop: Stop,
-        *,
-        verbose: int,
-        start: Result | None = None,
-    ) -> None:
-        """Solve, and set the fitted attributes."""
-        self._conclude(*self._solved(data, problem, stop, verbose=verbose, start=start))
-
     def _solved(
-        self,
-        data: TrainingData,
-        problem: Problem,
-        stop: Stop,
-        *,
-        verbose: int,
-        start: Result | None,
-    ) -> Known:
-        """Solve; what belongs together is in the exception, too, if workers are lost."""
-        try:
-            result = solve_problem(
-                problem,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                start=start,
-                verbose=verbose,
-                callback=self.on_iteration,
-                stop=stop,
-            )
-        except WorkersLostError as lost:
-            if lost.found is not None:
-                lost.found = data, problem, lost.found
-            raise
-        return data, problem, result
+        self, problem: Problem, stop: Stop, *, verbose: int, start: Result | None = None
+    ) -> Result:
+        return solve_problem(
+            problem,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            start=start,
+            verbose=verbose,
+            callback=self.on_iteration,
+            stop=stop,
+        )
 
     def _conclude(self, data: TrainingData, problem: Problem, result: Result) -> None:
         """Set the fitted attributes, and warn."""
@@ -177,7 +146,7 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
         model = problem.join(result.coef, result.intercept)
         constant = result.converged and is_constant(problem, model)
         coef, intercept = data.reported(result.coef, result.intercept, problem.epsilon)
-        ball = data.fitted_ball(problem)
+        ball = as_fitted(data.ball, data.features, problem)
         result = replace(result, coef=coef, intercept=intercept, dual=None, ball=ball)
         info = {**result.info, "seen_scores": _some_scores(data.matrix, result)}
         set_result(self, replace(result, info=info))
@@ -191,7 +160,7 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
             return  # another pass over such samples would be a price for everyone
         said = neglected(self.classes_.tolist(), data.codes, self._scores(data.matrix), self.ball_)
         if said is not None:
-            again = f" Also, {SORTED}." if data.is_sorted and not data.table.columns else ""
+            again = f" Also, {SORTED}." if data.is_sorted and not data.described else ""
             warnings.warn(said + again, UserWarning, stacklevel=5)
 
     def save_proof(

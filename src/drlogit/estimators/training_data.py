@@ -9,8 +9,8 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,6 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, validate_data
 
-from ..fitting.posing import as_fitted
 from ..problem.ball import Ball, ColumnBall
 from ..problem.features import Feature, Features, numbers
 from ..problem.problem import Problem, pose_problem
@@ -73,81 +72,50 @@ from .tables.stored import (
 _LOOKED_AT = 1000
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class TrainingData:
     """Samples that have been checked, once: fits take them as they are.
 
-    ``codes`` are the labels as positions among the classes; ``weights`` include those of the
-    classes, and ``given_weights`` do not.  ``ball`` is resolved, and ``columns`` is what it is for
-    the columns of X.
+    ``codes`` are the labels as positions among the classes.  ``ball`` is resolved, and ``columns``
+    is what it is for the columns of the matrix, which have ``names``.  The weights of the rows
+    include those of the classes; ``largest_weight`` does not.  Remarks are made on ``described``:
+    each column of a table, and what makes a category of it.
     """
 
-    table: ReadTable
-    y: np.ndarray[Any, Any]
-    codes: IndexArray
+    matrix: Matrix
     classes: np.ndarray[Any, Any]
-    weights: FloatArray | None
-    given_weights: FloatArray | None
-    fit_intercept: bool
-    names: Any = None  # of the columns of the matrix
-    features: Features = field(init=False)
-    ball: Ball = field(init=False)
-    columns: ColumnBall = field(init=False)
-    rows: Rows = field(init=False)
+    codes: IndexArray
+    rows: Rows
+    features: Features
+    ball: Ball
+    columns: ColumnBall
+    names: Any
+    largest_weight: float
+    described: Sequence[tuple[TableColumn, str | None]]
 
     @property
-    def matrix(self) -> Matrix:
-        return self.table.matrix
-
-    @property
-    def n_classes(self) -> int:
-        return int(self.classes.size)
+    def labels(self) -> np.ndarray[Any, Any]:
+        return np.asarray(self.classes[self.codes])
 
     @property
     def is_sorted(self) -> bool:
         """Whether the rows are sorted by label, which no accident does with ten of each."""
         if is_dask(self.codes) or np.bincount(self.codes).min() < 10:
             return False
-        return bool(np.count_nonzero(np.diff(self.codes)) == self.n_classes - 1)
+        return bool(np.count_nonzero(np.diff(self.codes)) == self.classes.size - 1)
 
     def remarks(self) -> list[str]:
         """What the table and the labels hide."""
-        said = [said for column, kind in self.table.columns for said in remarks_on(column, kind)]
-        if self.is_sorted and self.table.columns:
+        said = [said for column, kind in self.described for said in remarks_on(column, kind)]
+        if self.is_sorted and self.described:
             said.append(SORTED)
         return [*said, *remarks_on_labels(self.classes.tolist())]
 
-    def place(self, ball: Ball, n_jobs: int | None = None) -> None:
-        """Build the rows, and resolve the ball for them."""
-        self.rows = self._rows(self.weights, n_jobs, intercept=self.fit_intercept)
-        total, shares = total_weight(self.given_weights, self.rows.n_samples), None
-        if not is_dask(self.codes):
-            totals = np.bincount(self.codes, self.given_weights, minlength=self.n_classes)
-            shares = dict(zip(self.classes.tolist(), (totals / totals.sum()).tolist(), strict=True))
-        known = total, shares, self.table.seen
-        if self.table.features is not None:
-            self.names = names_of_columns(self.table.features)
-            self.features = Features(self.table.features, len(self.names), *known)
-        else:
-            rows = self.rows
-            if self.weights is not self.given_weights:  # deviations are those of the table as it is
-                rows = self._rows(self.given_weights, n_jobs, intercept=False)
-            self.names = self.table.names
-            self.features = numbers(self.names, deviations_in(rows), *known)
-        self.ball = ball.resolved(self.features)
-        self.columns = self.ball.on(self.features)
-
-    def pose(self, epsilon: float | None = None, kappa: Any = None) -> Problem:
-        """The problem of these samples; other ε and κ than those of the ball may be given."""
-        changes = {"epsilon": epsilon, "kappa": kappa}
-        stated = {name: value for name, value in changes.items() if value is not None}
-        columns = replace(self.columns, **stated)
-        codes = None if self.n_classes == 2 else self.codes
+    def pose(self, epsilon: float | None = None) -> Problem:
+        """The problem of these samples, at another ε than that of the ball if it is given."""
+        columns = self.columns if epsilon is None else replace(self.columns, epsilon=epsilon)
+        codes = None if self.classes.size == 2 else self.codes
         return pose_problem(self.rows, columns, classes=self.classes, codes=codes, names=self.names)
-
-    def fitted_ball(self, problem: Problem) -> Ball:
-        """The ball as a fitted model has it."""
-        return as_fitted(self.ball, self.features, problem)
 
     def reported(self, coef: FloatArray, intercept: Any, epsilon: float) -> tuple[Any, Any]:
         """A model as it is shown: levels of a table relative to the average sample.
@@ -157,39 +125,18 @@ class TrainingData:
         With several classes the norm bounds the coefficients of categories that can change, and
         another number for all of them would be another worst case: those stay as they are.
         """
-        groups = [
-            self.features.each[j].columns for j in np.flatnonzero(self.features.categories).tolist()
-        ]
-        if not groups or not self.fit_intercept:
+        if not self.rows.intercept or not self.features.categories.any():
             return coef, intercept
-        coef = coef.copy()
-        for group in groups:
+        coef, means = coef.copy(), self.rows.totals.means
+        for j in np.flatnonzero(self.features.categories).tolist():
+            group = self.features.each[j].columns
             movable = epsilon > 0.0 and np.isfinite(self.columns.costs[group]).all()
-            if self.n_classes > 2 and movable:
+            if self.classes.size > 2 and movable:
                 continue
-            mean = coef[..., group] @ self._means[group]
+            mean = coef[..., group] @ means[group]
             coef[..., group] -= mean[..., None]
             intercept = intercept + mean
         return coef, intercept
-
-    def _rows(self, weights: FloatArray | None, n_jobs: int | None, *, intercept: bool) -> Rows:
-        signs = signs_of(self.codes, 1)
-        if self.n_classes > 2:
-            signs = 0.0 * signs + 1.0  # labels are beside the rows
-        if is_dask(self.matrix):
-            from ..rows.dask_collections import dask_rows  # an optional package
-
-            rows = dask_rows(self.matrix, signs, weights, intercept=intercept)
-            return rows if weights is None or self.n_classes > 2 else of_both_classes(rows)
-        shares = None if weights is None else check_weights(weights, signs.size)
-        return checked_rows(self.matrix, signs, shares, intercept=intercept, n_jobs=n_jobs)
-
-    @cached_property
-    def _means(self) -> FloatArray:
-        if is_dask(self.matrix):
-            return self.rows.totals.means
-        weights = np.ones(self.codes.size) if self.weights is None else self.weights
-        return np.asarray((weights / weights.sum()) @ self.matrix).ravel()
 
 
 def training_data(
@@ -211,32 +158,75 @@ def training_data(
         y, X = labels_in(X, y), _Stored(X, y)
     check_unmasked(y, "y")
     table = _read(estimator, X, sample_weight, ball)
-    data = _labelled(table, y, sample_weight, estimator)
-    estimator.classes_ = data.classes
-    data.place(ball, n_jobs)
-    return data
+    classes, codes = _coded(y, table.matrix)
+    given, weights = _weights(estimator.class_weight, sample_weight, classes, codes)
+    estimator.classes_ = classes
+    signs = signs_of(codes, 1 if classes.size == 2 else codes)  # several classes: beside the rows
+    rows = _rows(table.matrix, signs, weights, bool(estimator.fit_intercept), n_jobs)
+    shares = None
+    if is_dask(codes):
+        rows = of_both_classes(rows) if classes.size == 2 else rows
+    else:
+        totals = np.bincount(codes, given, minlength=classes.size)
+        shares = dict(zip(classes.tolist(), (totals / totals.sum()).tolist(), strict=True))
+    known = total_weight(given, rows.n_samples), shares, table.seen
+    names = names_given(estimator)
+    if table.features is not None:
+        names = names_of_columns(table.features)
+        features = Features(table.features, len(names), *known)
+    else:  # deviations are those of the table as it is
+        own = rows if weights is given else _rows(table.matrix, signs, given, False, n_jobs)
+        features = numbers(names, deviations_in(own), *known)
+    ball = ball.resolved(features)
+    return TrainingData(
+        matrix=table.matrix,
+        classes=classes,
+        codes=codes,
+        rows=rows,
+        features=features,
+        ball=ball,
+        columns=ball.on(features),
+        names=names,
+        largest_weight=1.0 if given is None else float(given.max()),
+        described=table.described,
+    )
 
 
-def _labelled(table: ReadTable, y: Any, sample_weight: Any, estimator: Any) -> TrainingData:
-    """The samples with labels and weights that have been checked."""
-    intercept, class_weight = bool(estimator.fit_intercept), estimator.class_weight
+def _coded(y: Any, matrix: Any) -> tuple[np.ndarray[Any, Any], IndexArray]:
+    """The classes, and the labels as positions among them."""
     if is_dask(y):
+        from ..rows.dask_collections import encode  # an optional package
+
+        classes, codes = encode(y)
+    else:
+        y = label_array(y, warn=True)
+        if not is_dask(matrix):
+            check_consistent_length(matrix, y)
+        classes = find_classes(y)
+        two = classes.size <= 2
+        codes = (y == classes[-1]).astype(np.intp) if two else np.searchsorted(classes, y)
+    if classes.dtype.kind not in "biuUS":  # labels, not measurements
+        # A few will do: from 20 on, as many classes as samples are worth a warning to it.
+        check_classification_targets(classes[:20])
+    if classes.size < 2:
+        raise ValueError(
+            f"y must have at least two classes, got one class: {classes.tolist()[0]!r}. Add rows "
+            "of another class, or check which column y is"
+        )
+    return classes, codes
+
+
+def _weights(
+    class_weight: Any, sample_weight: Any, classes: np.ndarray[Any, Any], codes: IndexArray
+) -> tuple[Any, Any]:
+    """The weights as they are given, and times those of the classes."""
+    if is_dask(codes):
         if class_weight is not None:
             raise ValueError(
                 f"class_weight must be None if y is a Dask collection, got {class_weight!r}: "
                 "multiply sample_weight by the weights of the classes instead"
             )
-        from ..rows.dask_collections import encode  # an optional package
-
-        classes, codes = encode(y)
-        _check_classes(classes)
-        return TrainingData(table, y, codes, classes, sample_weight, sample_weight, intercept)
-    y = label_array(y, warn=True)
-    if not is_dask(table.matrix):
-        check_consistent_length(table.matrix, y)
-    classes = find_classes(y)
-    _check_classes(classes)
-    codes = np.searchsorted(classes, y) if classes.size > 2 else (y == classes[1]).astype(np.intp)
+        return sample_weight, sample_weight
     given = None
     if sample_weight is not None:
         check_weights(sample_weight, codes.size)
@@ -248,19 +238,17 @@ def _labelled(table: ReadTable, y: Any, sample_weight: Any, estimator: Any) -> T
             "every class needs a positive weight, but all samples of class "
             f"{classes[totals == 0.0].tolist()[0]!r} have weight 0"
         )
-    return TrainingData(table, y, codes, classes, weights, given, intercept)
+    return given, weights
 
 
-def _check_classes(classes: np.ndarray[Any, Any]) -> None:
-    """Two labels or more, and labels, not measurements."""
-    if classes.dtype.kind not in "biuUS":
-        # A few will do: from 20 on, as many classes as samples are worth a warning to it.
-        check_classification_targets(classes[:20])
-    if classes.size < 2:
-        raise ValueError(
-            f"y must have at least two classes, got one class: {classes.tolist()[0]!r}. Add rows "
-            "of another class, or check which column y is"
-        )
+def _rows(matrix: Matrix, signs: Any, weights: Any, intercept: bool, n_jobs: int | None) -> Rows:
+    """Rows of the samples, where they are."""
+    if is_dask(matrix):
+        from ..rows.dask_collections import dask_rows  # an optional package
+
+        return dask_rows(matrix, signs, weights, intercept=intercept)
+    shares = None if weights is None else check_weights(weights, signs.size)
+    return checked_rows(matrix, signs, shares, intercept=intercept, n_jobs=n_jobs)
 
 
 def with_class_weights(
@@ -285,20 +273,17 @@ def with_class_weights(
 # --- X as a matrix of numbers, in a fit and for a fitted model ------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class ReadTable:
+class ReadTable(NamedTuple):
     """X as a matrix, and what is known of its columns.
 
     ``features`` are None if all columns are numbers as they are.  ``seen`` is
-    :func:`columns_seen`, and ``columns`` are what remarks are made on: of a table, each column, and
-    what makes a category of it.
+    :func:`columns_seen`, and remarks are made on what is ``described``.
     """
 
     matrix: Matrix
-    names: Sequence[Any]
     features: tuple[Feature, ...] | None = None
     seen: FloatArray | None = None
-    columns: Sequence[tuple[TableColumn, str | None]] = ()
+    described: Sequence[tuple[TableColumn, str | None]] = ()
 
 
 def _read(estimator: Any, X: Any, sample_weight: Any, ball: Ball) -> ReadTable:
@@ -318,14 +303,13 @@ def _read(estimator: Any, X: Any, sample_weight: Any, ball: Ball) -> ReadTable:
         )
     if wanted is None and fill != "error" and not framed and not sp.issparse(X):
         X = _with_gaps(estimator, X, reset=True)
-    encoded = is_table(X) and (wanted is not None or fill != "error")
-    columns = columns_of(X) if framed or encoded else []
+    encodes = is_table(X) and (wanted is not None or fill != "error")
+    columns = columns_of(X) if framed or encodes else []
     categorical = find_categorical(columns, wanted, ball.categories)
     by = "by type" if isinstance(wanted, str) else "stated"
     each = [(column, by if j in categorical else None) for j, column in enumerate(columns)]
-    features = None
     if not categorical and (fill == "error" or not is_table(X)):
-        matrix = _numbers(estimator, X, reset=True)
+        features, matrix = None, _numbers(estimator, X, reset=True)
     else:
         _check_table(estimator, X, reset=True)
         weights = check_weights(sample_weight, X.shape[0])
@@ -336,8 +320,7 @@ def _read(estimator: Any, X: Any, sample_weight: Any, ball: Ball) -> ReadTable:
         matrix = matrix_of_table(features, columns)
     if not categorical and not (framed and len(each) <= _LOOKED_AT):
         each = []
-    seen = columns_seen(each) if each else None
-    return ReadTable(matrix, names_given(estimator), features, seen, each)
+    return ReadTable(matrix, features, columns_seen(each) if each else None, each)
 
 
 class _Stored(NamedTuple):
@@ -358,7 +341,7 @@ def _read_dataset(estimator: Any, X: Any, target: str, sample_weight: Any, ball:
     features, seen = learned(sums_in(X, chosen, names, weights), chosen, names, fill)
     plain = not chosen and fill == "error"
     matrix = encoded(X, features, names)
-    return ReadTable(matrix, names_given(estimator), None if plain else features, seen)
+    return ReadTable(matrix, None if plain else features, seen)
 
 
 def _read_dask(estimator: Any, X: Any, sample_weight: Any, ball: Ball) -> ReadTable:
@@ -369,7 +352,7 @@ def _read_dask(estimator: Any, X: Any, sample_weight: Any, ball: Ball) -> ReadTa
         if fill != "error" or not (wanted is None or wanted == "from_dtype"):
             raise ValueError("a Dask array has numbers only: pass a Dask frame to encode columns")
         _remember_columns(estimator, X)
-        return ReadTable(X, names_given(estimator))
+        return ReadTable(X)
     from ..rows.dask_collections import map_rows, sums_of_parts  # an optional package
 
     first = X.head(100)
@@ -377,7 +360,7 @@ def _read_dask(estimator: Any, X: Any, sample_weight: Any, ball: Ball) -> ReadTa
     chosen = categories_of(first, levels, wanted, ball.categories)
     _remember_columns(estimator, X)
     if not chosen and fill == "error":
-        return ReadTable(X, names_given(estimator))
+        return ReadTable(X)
     if sample_weight is not None:
         raise ValueError(
             "sample_weight needs numbers in a Dask frame, or a table in memory or in Parquet"
@@ -387,7 +370,7 @@ def _read_dask(estimator: Any, X: Any, sample_weight: Any, ball: Ball) -> ReadTa
     width = sum(feature.columns.size for feature in features)
     sparse = is_sparse(len(features), width)
     matrix = map_rows(partial(encoded_part, features=features, sparse=sparse), X, width, np.float64)
-    return ReadTable(matrix, names_given(estimator), features, seen)
+    return ReadTable(matrix, features, seen)
 
 
 def names_given(model: Any) -> Sequence[Any]:
