@@ -180,8 +180,7 @@ class Audit:
             ways = "whatever share of the labels, or whichever single column, is wrong"
         lines.append(f"The model is better than {whose} ({limit}) {ways}.")
         lines += [f"The column to check first is {r.column}." for r in first if r.kind != "labels"]
-        epsilon = self.ball.epsilon or 0.0
-        value = each.adversary.value(metric, epsilon)
+        value = each.adversary.value(metric, self.ball.epsilon or 0.0)
         word = "" if each.exact else "at most " if sign > 0 else "at least "
         lines.append(f"At the worst that the ball allows, {word}{said(metric, value, sign)}.")
         return lines
