@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from ..fitting.solving import persistently
 from ..problem.norms import NormName
+from ..problem.problem import Problem
 from ..problem.result import Result
 from ..problem.stopping import Stop
 from .robust_classifier import RobustLinearClassifier, result_of
@@ -174,6 +175,8 @@ class DRLogisticRegression(RobustLinearClassifier):
         if kappa is not None:
             ball = ball.replace(kappa=kappa)
 
+        posed: tuple[TrainingData, Problem]
+
         def fit(known: Result | None) -> Result:
             nonlocal posed
             data = training_data(self, X, y, sample_weight, ball, self.n_jobs)
@@ -183,7 +186,6 @@ class DRLogisticRegression(RobustLinearClassifier):
                 known = self._start(data)
             return self._solved(posed[1], stop, verbose=self.verbose, start=known)
 
-        posed: Any = None
         result = persistently(fit, stop)
         self._conclude(*posed, result)
 
