@@ -1,6 +1,7 @@
 """The speed bars in one run: ratios of processor time, one thread on both sides, gaps beside them.
 
-    python -m benchmarks.bars [small tables search first dense paths sets references scaling memory]
+    python -m benchmarks.bars [small tables search first dense paths sets references scaling memory
+                               places]
 
 Shapes and seeds here were never used to choose a constant of the package: whoever tunes, tunes
 elsewhere.  A ratio is our time over the other's, each the best of several, taken in turns.
@@ -12,6 +13,7 @@ import argparse
 import os
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -25,13 +27,12 @@ import pandas as pd
 from scipy.stats import gmean
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_svmlight_file
-from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from threadpoolctl import threadpool_limits
 
 from benchmarks.judge import conic_solution, plain_objective_and_gap
+from benchmarks.pipelines import usual
 from benchmarks.stated import StatedBall
 from benchmarks.stated import search as stated_search
 
@@ -53,14 +54,16 @@ def folder() -> Path:
     return Path(os.environ["DRLOGIT_DATA"])
 
 
-def best_times(jobs: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
+def best_times(
+    jobs: dict[str, Callable[[], Any]], repeats: int, clock: Any = time.process_time
+) -> dict[str, float]:
     """Processor seconds of each job, the best of several, in turns."""
     times = dict.fromkeys(jobs, np.inf)
     for _ in range(repeats):
         for name, job in jobs.items():
-            started = time.process_time()
+            started = clock()
             job()
-            times[name] = min(times[name], time.process_time() - started)
+            times[name] = min(times[name], clock() - started)
     return times
 
 
@@ -93,20 +96,10 @@ def table(name: str) -> tuple[pd.DataFrame, Any]:
     return frame, np.where(y == y.value_counts().index[0], 1, 0)
 
 
-def pipeline(frame: pd.DataFrame, last: Any) -> Any:
-    text = [c for c in frame if not pd.api.types.is_numeric_dtype(frame[c])]
-    numbers = [c for c in frame if c not in text]
-    columns = make_column_transformer(
-        (OneHotEncoder(handle_unknown="ignore"), text),
-        (make_pipeline(SimpleImputer(strategy="median"), StandardScaler()), numbers),
-    )
-    return make_pipeline(columns, last)
-
-
 def tables(repeats: int) -> Iterator[tuple[str, float, float]]:
     for name in TABLES:
         frame, y = table(name)
-        plain = pipeline(frame, LogisticRegression(max_iter=1000))
+        plain = usual(frame, LogisticRegression(max_iter=1000))
         for epsilon, kappa in ((0.03, 3.0), (0.15, np.inf)):
             ball = StatedBall(epsilon, kappa, feature_costs="std")
             clf = ball.classifier(missing="median", categorical_features="from_dtype")
@@ -121,7 +114,7 @@ def tables(repeats: int) -> Iterator[tuple[str, float, float]]:
 def search(repeats: int) -> Iterator[tuple[str, float, float]]:
     for name in SEARCHED:
         frame, y = table(name)
-        plain = pipeline(frame, LogisticRegressionCV(max_iter=1000))
+        plain = usual(frame, LogisticRegressionCV(max_iter=1000))
         clf = stated_search(missing="median")
         times = best_times(
             {"ours": lambda: clf.fit(frame, y), "plain": lambda: plain.fit(frame, y)},  # noqa: B023
@@ -133,6 +126,7 @@ def search(repeats: int) -> Iterator[tuple[str, float, float]]:
 
 FIRST = """
 import time, numpy as np, scipy.sparse as sp, pandas as pd
+from benchmarks.pipelines import usual
 from benchmarks.stated import StatedBall
 rng = np.random.default_rng(1)
 X = rng.standard_normal((300, 8)); y = X[:, 0] + rng.standard_normal(300) > 0
@@ -295,6 +289,7 @@ def scaling(repeats: int) -> Iterator[tuple[str, float, float]]:
 MEMORY = """
 from pathlib import Path
 from benchmarks.bars import synthetic
+from benchmarks.pipelines import usual
 from benchmarks.stated import StatedBall
 def status(name):
     lines = Path("/proc/self/status").read_text().splitlines()
@@ -317,7 +312,40 @@ def memory(repeats: int) -> Iterator[tuple[str, float, float]]:
         yield f"{n} rows, 100 columns", share, gap
 
 
-_ALL = (small, tables, search, first, dense, paths, sets, references, scaling, memory)
+def places(repeats: int) -> Iterator[tuple[str, float, float]]:
+    """Processor time of a fit on a memory map, or by a Dask worker, over that in memory."""
+    import dask.array as da
+    from distributed import Client, LocalCluster, wait
+
+    X, y = synthetic(2_000_000, 20, SEED)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        np.save(f"{folder}/X.npy", X)
+        # As if the worker had read its rows: in arrays of its own.
+        sent = [da.from_array(part, chunks=(250_000, *part.shape[1:])) for part in (X, y)]
+        there = client.persist([part.map_blocks(np.copy) for part in sent])
+        wait(there)
+        data = {"memory": (X, y), "map": (np.load(f"{folder}/X.npy", "r"), y), "Dask": there}
+
+        def processor() -> float:
+            return time.process_time() + sum(client.run(time.process_time).values())
+
+        for kappa in (1.0, np.inf):
+            ball, gaps = StatedBall(0.02, kappa), []
+
+            def job(place: str) -> None:
+                gaps.append(ball.solve(*data[place], n_jobs=1).gap)  # noqa: B023
+
+            jobs = {place: partial(job, place) for place in data}
+            times = best_times(jobs, repeats, processor)
+            for place in ("map", "Dask"):
+                yield f"{place} kappa={kappa}", times[place] / times["memory"], max(gaps)
+
+
+_ALL = (small, tables, search, first, dense, paths, sets, references, scaling, memory, places)
 SUITES = {suite.__name__: suite for suite in _ALL}
 
 

@@ -7,9 +7,10 @@ fitted to one part and judged on each other part.  Robust models state the same 
 everywhere, chosen by meaning and never by results: 2 % of labels, a tenth of a standard deviation,
 5 % of a category.
 
-Rows are kept in benchmarks/results/shift.jsonl, a seed being another draw of the rows to fit to and
-to hold out.  Printed are log-loss and error there (mean over tables of the mean over their pairs of
-parts and seeds, standard error over tables, worst pair); docs/elsewhere.md has the first table.
+Of all tables, the means of each pair of parts over the seeds are kept in results/shift.csv; a seed
+is another draw of the rows to fit to and to hold out.  Printed are log-loss and error there (mean
+over tables of the mean over their pairs, standard error over tables, worst pair) and what the
+shifts consist of, as docs/elsewhere.md has them.
 """
 
 from __future__ import annotations
@@ -23,16 +24,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.compose import make_column_transformer
-from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
 from sklearn.metrics import log_loss
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import drlogit
 
-from . import store
+from .pipelines import usual
+
+ROWS = Path(__file__).parent / "results" / "shift.csv"
 
 LABELS, NUMBERS, CATEGORIES = 0.02, 0.1, 0.05
 COIN = 0.1
@@ -43,6 +42,7 @@ CODES_BUT = {"employment-ma": ("part", "AGEP", "y")}
 
 #: What the others are compared with, pair by pair.
 REFERENCE = "l2, tuned"
+DECLARED = "robust, declared"
 
 
 def parts_of(path: Path) -> dict[str, pd.DataFrame]:
@@ -55,28 +55,17 @@ def parts_of(path: Path) -> dict[str, pd.DataFrame]:
     return {str(part): rows.drop(columns="part") for part, rows in frame.groupby("part")}
 
 
-def encoded(frame: pd.DataFrame, last: Any) -> Any:
-    """The usual pipeline."""
-    text = [c for c in frame if not pd.api.types.is_numeric_dtype(frame[c])]
-    numbers = [c for c in frame if c not in text]
-    columns = make_column_transformer(
-        (OneHotEncoder(handle_unknown="ignore"), text),
-        (make_pipeline(SimpleImputer(strategy="median"), StandardScaler()), numbers),
-    )
-    return make_pipeline(columns, last)
-
-
 def fitted(X: pd.DataFrame, y: pd.Series) -> Iterator[tuple[str, Any]]:
     """The models, by name, in the order of the table."""
     table = {"categorical_features": "from_dtype", "missing": "median"}
-    yield "plain", encoded(X, LogisticRegression(C=1e4, max_iter=2000)).fit(X, y)
-    tuned = encoded(X, LogisticRegressionCV(scoring="neg_log_loss", max_iter=2000)).fit(X, y)
+    yield "plain", usual(X, LogisticRegression(C=1e4, max_iter=2000)).fit(X, y)
+    tuned = usual(X, LogisticRegressionCV(scoring="neg_log_loss", max_iter=2000)).fit(X, y)
     yield REFERENCE, tuned
     C = float(np.ravel(tuned[-1].C_)[0])
-    yield "l2, C/10", encoded(X, LogisticRegression(C=C / 10.0, max_iter=2000)).fit(X, y)
+    yield "l2, C/10", usual(X, LogisticRegression(C=C / 10.0, max_iter=2000)).fit(X, y)
     yield "l2, mixed with coin flips", tuned
     declared = drlogit.Ball.tolerating(labels=LABELS, numbers=NUMBERS, categories=CATEGORIES)
-    yield "robust, declared", drlogit.DRLogisticRegression(ball=declared, **table).fit(X, y)
+    yield DECLARED, drlogit.DRLogisticRegression(ball=declared, **table).fit(X, y)
     yield "robust, searched", drlogit.DRLogisticRegressionCV(**table).fit(X, y)
 
 
@@ -90,8 +79,6 @@ def rows_of(
         held, train = train.iloc[: len(train) // 5], train.iloc[len(train) // 5 :]
         X, y = held.drop(columns="y"), held["y"]
         for method, model in fitted(train.drop(columns="y"), train["y"]):
-            kept = {"table": name, "seed": seed, "here": here, "method": method}
-            declared = method == "robust, declared"
             for there, other in parts.items():
                 if there == here:
                     continue
@@ -99,51 +86,42 @@ def rows_of(
                 if method == "l2, mixed with coin flips":
                     p = (1.0 - COIN) * p + 0.5 * COIN
                 p = np.clip(p, 1e-12, 1.0 - 1e-12)
-                found: dict[str, Any] = {
-                    "there": there,
-                    "loss": log_loss(other["y"], p, labels=[0, 1]),
-                    "error": float(((p > 0.5) != (other["y"] == 1)).mean()),
-                }
-                if declared:
+                row = {"table": name, "here": here, "method": method, "there": there}
+                row |= {"loss": log_loss(other["y"], p, labels=[0, 1])}
+                row |= {"error": float(((p > 0.5) != (other["y"] == 1)).mean())}
+                if method == DECLARED:
                     seen = drlogit.measure_shift(model, X, y, other.drop(columns="y"), other["y"])
-                    found |= {
-                        "covered": seen.loss_covered,
-                        "from_rows": seen.from_rows,
-                        "from_answers": seen.from_answers,
-                        "loss_here": seen.loss_ref,
-                    }
-                yield kept | found
+                    row |= {"loss_here": seen.loss_ref, "from_rows": seen.from_rows}
+                    row |= {"from_answers": seen.from_answers}
+                yield row
 
 
-def summary(rows: list[dict[str, Any]]) -> str:
+def summary(pairs: pd.DataFrame) -> str:
     """One line for each model: mean and standard error over tables, the worst pair of parts."""
-    frame = pd.DataFrame(rows)
-    pair = ["table", "here", "there"]
-    pairs = frame.groupby(["method", *pair], sort=False)[["loss", "error"]].mean()
-    tables = pairs.groupby(level=["method", "table"], sort=False).mean()
+    tables = pairs.groupby(["method", "table"])[["loss", "error"]].mean()
     reference = tables.loc[REFERENCE, "loss"]
     lines = [
         f"| model | log-loss there | less that of {REFERENCE} | worst pair | error there |",
         "|---|---|---|---|---|",
     ]
-    for method in frame["method"].unique():
+    for method in pairs["method"].unique():
         own = tables.loc[method]
         less = "" if method == REFERENCE else _with_error(own["loss"] - reference, "+.3f")
+        worst = pairs.loc[pairs["method"] == method, "loss"].max()
         lines.append(
-            f"| {method} | {_with_error(own['loss'])} | {less} | "
-            f"{pairs.xs(method)['loss'].max():.3f} | {_with_error(own['error'])} |"
+            f"| {method} | {_with_error(own['loss'])} | {less} | {worst:.3f} | "
+            f"{_with_error(own['error'])} |"
         )
     return "\n".join(lines)
 
 
-def by_table(rows: list[dict[str, Any]]) -> str:
-    """One line for each table: every model's loss there."""
-    frame = pd.DataFrame(rows)
-    losses = frame.pivot_table("loss", "table", "method")[list(frame["method"].unique())]
-    lines = ["| table | " + " | ".join(losses) + " |", "|---" * (1 + losses.shape[1]) + "|"]
-    for table, own in losses.iterrows():
-        lines.append(f"| {table} | " + " | ".join(f"{loss:.3f}" for loss in own) + " |")
-    return "\n".join(lines)
+def reasons(pairs: pd.DataFrame) -> str:
+    """By how much the loss of the declared model rose, and why: means over tables."""
+    own = pairs[pairs["method"] == DECLARED].groupby("table").mean(numeric_only=True).mean()
+    return (
+        f"the loss rose by {own['loss'] - own['loss_here']:.3f} on average, {own['from_rows']:.3f} "
+        f"from other rows and {own['from_answers']:.3f} from other answers"
+    )
 
 
 def _with_error(values: pd.Series, form: str = ".3f") -> str:
@@ -155,7 +133,6 @@ def main() -> None:
     parser.add_argument("tables", nargs="*", metavar="TABLE")
     parser.add_argument("--rows", type=int, default=2000, help="most rows to fit to")
     parser.add_argument("--seeds", type=int, default=5, help="draws of these rows")
-    parser.add_argument("--out", type=Path, default=store.RESULTS / "shift.jsonl")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     found: list[dict[str, Any]] = []
@@ -167,9 +144,11 @@ def main() -> None:
         for seed in range(options.seeds):
             found += rows_of(name, parts, options.rows, seed)
         print(f"{name}: {len(found)} rows", flush=True)
-    options.out.unlink(missing_ok=True)
-    store.append_rows(options.out, found)
-    print(summary(found), by_table(found), sep="\n\n")
+    keys = ["table", "here", "method", "there"]
+    pairs = pd.DataFrame(found).groupby(keys, sort=False).mean().round(5).reset_index()
+    if not options.tables:
+        pairs.to_csv(ROWS, index=False)
+    print(summary(pairs), reasons(pairs), sep="\n\n")
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from sklearn.model_selection import train_test_split
 
 import drlogit
 
-from .default_ball import ridge
+from .pipelines import ridge
 
 ROWS = Path(__file__).parent / "results" / "tolerances.csv"
 
@@ -44,7 +44,7 @@ def judged(X: Any, y: Any, seed: int) -> pd.DataFrame:
     """One split: a row for each ball."""
     parts = train_test_split(X, y, test_size=0.4, stratify=y, random_state=seed)
     X_fit, X_new, y_fit, y_new = parts
-    plain = ridge(X_fit, 5).fit(X_fit, y_fit)
+    plain = ridge(X_fit).fit(X_fit, y_fit)
     rows = []
     for name, ball in BALLS.items():
         ours = drlogit.DRLogisticRegression(ball=ball, missing="median").fit(X_fit, y_fit)

@@ -163,7 +163,8 @@ def with_mutants(text: str, mutants: list[Mutant], compiled: bool) -> str:
     head = "import os as _os\n" + ("cdef int " if compiled else "")
     head += '_MUTANT = int(_os.environ.get("DRLOGIT_MUTANT", "0"))\n'
     joined = "\n".join(lines)
-    first = re.search(r"^(from|import) (?!__future__)", joined, re.MULTILINE)
+    # A line of a docstring may begin with "from", too.
+    first = re.search(r"^(from (?!__future__)[\w.]+ )?c?import ", joined, re.MULTILINE)
     assert first is not None
     return joined[: first.start()] + head + joined[first.start() :]
 

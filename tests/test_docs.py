@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from benchmarks import shift, store, tolerances
-from benchmarks.default_ball import ridge
+from benchmarks import default_ball, shift, tolerances
+from benchmarks.pipelines import usual
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
@@ -87,10 +87,12 @@ def test_files_named_in_the_docs_exist():
 
 def test_tables_of_evidence_are_those_of_the_rows():
     page = (DOCS / "elsewhere.md").read_text("utf-8")
-    found = store.read_rows(store.RESULTS / "shift.jsonl")
+    found = pd.read_csv(shift.ROWS)
     assert shift.summary(found) in page
-    found = pd.read_csv(tolerances.ROWS)
-    assert tolerances.summary(found) in (DOCS / "balls.md").read_text("utf-8")
+    assert shift.reasons(found) in page
+    page = (DOCS / "balls.md").read_text("utf-8")
+    assert tolerances.summary(pd.read_csv(tolerances.ROWS)) in page
+    assert default_ball.summary(pd.read_csv(default_ball.ROWS)) in page
 
 
 def test_the_front_page_states_the_cost_that_was_measured():
@@ -116,8 +118,7 @@ def test_what_audits_find(table, wrong, column, breaks_at, next_radii):
     frame = pd.read_csv(DATA / f"{table}.csv.bz2", na_values=["?"])
     y = frame.pop(frame.columns[-1]).astype(str)
     X, X_kept, y, y_kept = train_test_split(frame, y, test_size=0.4, random_state=0)
-    pipeline = ridge(X, 5)
-    pipeline.set_params(logisticregressioncv=LogisticRegression(max_iter=2000)).fit(X, y)
+    pipeline = usual(X, LogisticRegression(max_iter=2000)).fit(X, y)
     ball = drlogit.Ball.tolerating(labels=0.02, numbers=0.1, categories=0.05)
     report = drlogit.audit(pipeline, X_kept, y_kept, metric="log_loss", ball=ball.resolve(X, y))
     assert (pipeline.predict(X_kept) != y_kept).mean() == pytest.approx(wrong, abs=0.005)

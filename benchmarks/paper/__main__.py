@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ..environment import THREAD_VARIABLES
-from ..store import Row
 from . import accuracy, curves, figures, theory, times
-from .rows import Rows
+from .rows import Row, Rows
 
 NAMES = ("table1", "table2", "table4", "table3", "figure3", "theory")
 
@@ -74,7 +73,7 @@ def draw(folder: Path, rows: Rows, quick: bool) -> None:
     if found := rows.of(plan("theory", quick)):
         drawn["theory"] = figures.theory(found)
     # A fixed salt and no date, so that equal figures give equal files.
-    with matplotlib.rc_context({"svg.hashsalt": "drlogit"}):
+    with matplotlib.rc_context({"svg.hashsalt": "drlogit", "svg.fonttype": "none"}):
         for name, figure in drawn.items():
             figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
 
@@ -107,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for variable in THREAD_VARIABLES:  # for libraries and processes that are loaded later
         os.environ[variable] = "1"
     options.out.mkdir(parents=True, exist_ok=True)
-    rows = Rows(options.out / "rows.jsonl", stale=options.report_only)
+    rows = Rows(options.out / "rows.jsonl", reported=options.report_only)
     begun = time.monotonic()
     wanted = [name for name in NAMES if "all" in options.what or name in options.what]
     for run in [run for name in wanted for run in plan(name, options.quick)]:

@@ -41,11 +41,10 @@ from drlogit.paper.subproblem import signed_rows
 
 from .. import stated
 from ..environment import thread_limits
-from ..store import Row
 from . import published
 from .datasets import as_in_the_paper, load
 from .released import golden_search
-from .rows import Rows, data_of, markdown, task
+from .rows import Row, Rows, data_of, markdown, task
 
 #: Gap of the fits, and the limit on one: a plain fit of separable samples can take longer.
 TOL, SECONDS = 1e-6, 10.0

@@ -23,10 +23,9 @@ from drlogit.paper import PaperIterate
 from drlogit.paper.subproblem import NORMS, Subproblem, signed_rows
 
 from ..environment import thread_limits
-from ..store import Row
 from . import published
 from .datasets import as_in_the_paper, synthetic, title_of
-from .rows import Rows, data_of, markdown, short_power, task
+from .rows import Row, Rows, data_of, markdown, short_power, task
 
 #: A method on (B): from Z, λ and κ its iterates.
 Method = Callable[..., Iterator[PaperIterate]]

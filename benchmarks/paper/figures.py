@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..store import Row
 from . import curves, published, times
 from .datasets import size_of, title_of
-from .rows import Rows, data_of
+from .rows import Row, Rows, data_of
 
 #: Colours that can be told apart without colour vision (Okabe and Ito), with markers besides.
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#882255")
@@ -24,14 +23,14 @@ def _panels(rows: int, columns: int, width: float = 3.0, height: float = 2.7) ->
     return figure, figure.subplots(rows, columns, squeeze=False)
 
 
-def _legend(figure: Any, axes: Any) -> Any:
+def _legend(figure: Any, axes: Any, columns: int = 3) -> Any:
     known = [axis.get_legend_handles_labels() for axis in axes]
     entries = {label: handle for found in known for handle, label in zip(*found, strict=True)}
     figure.legend(
         entries.values(),
         entries.keys(),
         loc="outside lower center",
-        ncols=3,
+        ncols=columns,
         frameon=False,
         fontsize=8,
     )
@@ -90,8 +89,8 @@ def figure3(rows: Rows, tasks: list[Row]) -> Any:
                 found = curves.best_of(rows, data, group)
                 if found is not None:
                     curve = np.array(found["curve"])
-                    # Forty points of a curve are as many as its panel can show.
-                    shown = np.unique(np.linspace(0, len(curve) - 1, 40).astype(int))
+                    # Thirty points of a curve are as many as its panel can show.
+                    shown = np.unique(np.linspace(0, len(curve) - 1, 30).astype(int))
                     seconds, above = curve[shown].T
                     axis.plot(
                         seconds,
@@ -118,7 +117,11 @@ def growth(rows: Rows, tasks: list[Row]) -> Any:
                 label=f"{family}, {times.METHODS[method]}",
             )
     axis.set(xscale="log", yscale="log", xlabel="samples", ylabel="above the optimum, nats")
-    return _legend(figure, (axis,))
+    axis.set_xticks(
+        [2000, 5000, 10_000, 20_000, 50_000], ["2,000", "5,000", "10⁴", "2·10⁴", "5·10⁴"]
+    )
+    axis.minorticks_off()
+    return _legend(figure, (axis,), 2)
 
 
 def theory(rows: list[Row]) -> Any:
@@ -129,8 +132,9 @@ def theory(rows: list[Row]) -> Any:
         mine = [row for row in rows if row["data"] == name]
         for row, colour in zip(mine, _COLOURS, strict=False):
             K, above, bound = np.array(row["curve"]).T
-            axis.loglog(K, np.abs(above), color=colour, label=row["method"])
-            axis.loglog(K, bound, color=colour, linestyle="--")
+            axis.loglog(K, bound, "--", color=colour, label=row["method"])
+            for sign, line in ((1.0, "-"), (-1.0, ":")):
+                axis.loglog(K, np.where(sign * above > 0.0, sign * above, np.nan), line, c=colour)
         axis.set(title=name, xlabel="K")
-    axes[0].set_ylabel("|F(x̄, ȳ) − F*|; dashed: the bound")
+    axes[0].set_ylabel("F(x̄, ȳ) − F* (dotted: F* − F); dashed: bound")
     return _legend(figure, axes)

@@ -1,16 +1,21 @@
 """What has been measured: one row per run, all of one format, in a file of JSON lines.
 
-The first line says under which circumstances; rows that other code measured are measured again.
+The first line says under which circumstances.  Rows of other code than this are not continued.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..environment import environment, source_digest
-from ..store import Row, append_rows, read_rows
+from ..environment import environment, unchanged_since
+
+Row = dict[str, Any]
+
+#: Results that are kept.
+RESULTS = Path(__file__).parents[1] / "results" / "paper"
 
 #: What tells one run from another.
 KEY = ("experiment", "data", "method", "trial")
@@ -24,28 +29,24 @@ def task(experiment: str, data: str, method: str, trial: int = 0) -> Row:
     return dict(zip(KEY, (experiment, data, method, trial), strict=True))
 
 
-def circumstances() -> Row:
-    """The machine and the code.
-
-    The digest is of ``drlogit.paper`` alone, without comments, docstrings and imports: the exact
-    solver only says where the optimum is, so that other code of it does not change these rows.
-    """
-    known = {name: value for name, value in environment().items() if value is not None}
-    return {**known, "drlogit_source": source_digest("paper")}
+def read_rows(path: Path) -> list[Row]:
+    """The rows of a file, oldest first.  The last one may be cut: a run can be killed."""
+    lines = path.read_text("utf-8").splitlines(keepends=True) if path.exists() else []
+    return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
 class Rows:
-    """The rows of a file; those of other code are left aside unless ``stale`` ones are wanted."""
+    """The rows of a file, to be continued by the code that measured them, or only ``reported``."""
 
-    def __init__(self, path: Path, *, stale: bool = False) -> None:
-        now = circumstances()
-        first, *found = read_rows(path) or [now]
-        current = first["drlogit_source"] == now["drlogit_source"]
-        self.circumstances = first if stale or current else now
-        self._path, self._rows = path, {_key(row): row for row in found if current or stale}
-        if not stale and not (found and current):
-            path.unlink(missing_ok=True)
-            append_rows(path, [self.circumstances])
+    def __init__(self, path: Path, *, reported: bool = False) -> None:
+        self.circumstances, *found = read_rows(path) or [environment()]
+        commit = self.circumstances.get("drlogit_commit")
+        # The exact solver only says where the optimum is: other code of it changes no row.
+        if found and not reported and not unchanged_since(str(commit), "src/drlogit/paper"):
+            raise SystemExit(f"{path} was measured by other code ({commit}): move it away")
+        self._path, self._rows = path, {_key(row): row for row in found}
+        if not reported:
+            path.write_text("".join(map(_line, [self.circumstances, *found])), "utf-8")
 
     def get(self, wanted: Row) -> Row | None:
         """The row of a run, if it is done."""
@@ -59,9 +60,14 @@ class Rows:
         """Keep what a run gave, here and on disk."""
         assert set(measured) <= set(VALUES), "one format for all rows"
         row = {**wanted, **{name: _short(measured.get(name)) for name in VALUES}}
-        append_rows(self._path, [row])
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(_line(row))
         self._rows[_key(row)] = row
         return row
+
+
+def _line(row: Row) -> str:
+    return json.dumps(row) + "\n"
 
 
 def _short(value: Any) -> Any:

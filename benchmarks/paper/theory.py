@@ -26,9 +26,8 @@ from drlogit.datasets import make_synthetic
 from drlogit.paper import PaperIterate
 from drlogit.paper.subproblem import NORMS, Subproblem, signed_rows
 
-from ..store import Row
 from .datasets import load
-from .rows import markdown, short_power, task
+from .rows import Row, markdown, short_power, task
 
 #: Multiples of the proven limit ``(√3+1) L_f`` that ρ is set to.
 FACTORS = (1.001, 1.5, 10.0)

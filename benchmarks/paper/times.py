@@ -24,12 +24,11 @@ from drlogit.paper.subproblem import NORMS, Subproblem, signed_rows
 
 from .. import stated
 from ..environment import thread_limits
-from ..ipopt import ipopt
-from ..store import Row
 from . import published
 from .datasets import as_in_the_paper, size_of, synthetic, title_of
+from .ipopt import ipopt
 from .released import golden_search
-from .rows import Rows, data_of, markdown, short_power, task
+from .rows import Row, Rows, data_of, markdown, short_power, task
 
 TOL = 1e-6
 
@@ -170,8 +169,7 @@ def _run(method: str, X: Any, y: Any) -> Any:
     if method in ("moreau", "clarabel"):
         return paper.conic(X, y, solver=method.upper(), tol=1e-8, **model)
     if method == "ipopt":
-        found = ipopt(X, y, tol=TOL, fit_intercept=False, **model)
-        return found.lam, found.coef, found.status, found.n_iter
+        return ipopt(signed_rows(X, y), published.EPSILON, published.KAPPA, tol=TOL)
     if method == "released":
         Z = signed_rows(X, y)
         lam, coef = golden_search(

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks import store
+import scipy.sparse as sp
 from benchmarks.paper import __main__ as reproduction
-from benchmarks.paper import accuracy, curves, datasets, released, rows, times
+from benchmarks.paper import accuracy, curves, datasets, ipopt, released, rows, times
 from benchmarks.paper.rows import task
 
-from drlogit.paper.subproblem import signed_rows
+from drlogit import paper
+from drlogit.paper.subproblem import NORMS, Subproblem, signed_rows
 
 pytestmark = pytest.mark.slow
-
-RESULTS = Path(store.RESULTS) / "paper"
 
 needs_data = pytest.mark.skipif(
     not os.environ.get("DRLOGIT_DATA"),
@@ -42,8 +40,8 @@ def test_a_run_writes_the_report_and_continues(few_runs, tmp_path, capsys, monke
     monkeypatch.setattr(reproduction, "draw", lambda *arguments: None)
     reproduction.main(arguments)
     assert "## Figure 3" in (tmp_path / "report.md").read_text("utf-8")
-    first, *found = store.read_rows(tmp_path / "rows.jsonl")
-    assert first["drlogit_source"]
+    first, *found = rows.read_rows(tmp_path / "rows.jsonl")
+    assert first["drlogit_commit"]
     assert [row["method"] for row in found] == [run["method"] for run in few_runs]
     assert all(set(row) == {*rows.KEY, *rows.VALUES} for row in found)
     assert all(row["gap"] <= 1e-6 for row in found)
@@ -52,18 +50,18 @@ def test_a_run_writes_the_report_and_continues(few_runs, tmp_path, capsys, monke
     capsys.readouterr()
     reproduction.main(arguments)
     assert "table1" not in capsys.readouterr().out
-    assert store.read_rows(tmp_path / "rows.jsonl") == [first, *found]
-    # Rows of other code are measured again.
-    monkeypatch.setattr(rows, "source_digest", lambda *packages: "other")
-    reproduction.main(arguments)
-    assert "table1" in capsys.readouterr().out
+    assert rows.read_rows(tmp_path / "rows.jsonl") == [first, *found]
+    monkeypatch.setattr(rows, "unchanged_since", lambda commit, path: False)
+    with pytest.raises(SystemExit, match="measured by other code"):
+        reproduction.main(arguments)
 
 
 def test_the_committed_report_is_that_of_the_committed_rows():
-    measured = rows.Rows(RESULTS / "rows.jsonl", stale=True)
+    measured = rows.Rows(rows.RESULTS / "rows.jsonl", reported=True)
     text = reproduction.text(measured, quick=False)
-    assert text == (RESULTS / "report.md").read_text("utf-8")
-    assert sum(file.stat().st_size for file in RESULTS.iterdir()) <= 1_000_000
+    assert text == (rows.RESULTS / "report.md").read_text("utf-8")
+    kept = [path for path in rows.RESULTS.parent.rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in kept) <= 1_000_000
 
 
 @needs_data
@@ -92,6 +90,17 @@ def test_official_files_give_the_printed_accuracy():
     for model, printed, error in (("LR", 83.13, 0.03), ("RLR", 83.82, 0.005)):
         row = accuracy.measure(task("official", "a1a", model))
         assert abs(100.0 * row["accuracy"] - printed) <= error
+
+
+def test_ipopt_agrees():
+    pytest.importorskip("casadi")
+    Z = np.random.default_rng(0).normal([0.5, 0.0, 0.0, 1.0], size=(40, 4))
+    lam, coef, status, _ = ipopt.ipopt(sp.csr_array(Z), 0.02, 0.25, tol=1e-8)
+    best = paper.sound(Z, epsilon=0.02, kappa=0.25, tol=1e-9)
+    value = 0.02 * lam + Subproblem(Z, lam, 0.25, NORMS["l1"]).F(Z @ coef)
+    assert status == "OPTIMAL"
+    assert value == pytest.approx(best.objective, abs=1e-7)
+    assert lam == pytest.approx(best.lam, abs=1e-3)
 
 
 @needs_data
