@@ -39,7 +39,7 @@ from .packing import pack, pack_ball, unpack, unpack_ball
 from .writing import json_text, write_text
 
 #: What every file begins with.
-_SCHEMA = {"schema": "drlogit-model", "version": 6}
+_SCHEMA = {"schema": "drlogit-model", "version": 7}
 
 
 def save_model(model: Any, path: str | os.PathLike[str]) -> None:
@@ -114,19 +114,19 @@ Found = Mapping[str, Any]
 def _numbers(value: Any, *shape: int | None) -> Any:
     """Finite numbers of that shape, in which None is any size."""
     found = np.array(value, dtype=float)
-    fits = found.ndim == len(shape) and all(
+    fits = len(shape) == found.ndim and all(
         wanted in (None, size) for wanted, size in zip(shape, found.shape, strict=True)
     )
     if not fits or not (np.abs(found) < TOO_LARGE).all():
         size = " times ".join("any" if each is None else str(each) for each in shape)
-        wanted = f"{size} numbers" if shape else "a number"
-        raise ValueError(f"must be {wanted} below {TOO_LARGE:g}")
+        raise ValueError(f"must be {size or 'single'} numbers below {TOO_LARGE:g}")
     return found if shape else float(found)
 
 
-def _is_moderate(values: FloatArray) -> bool:
-    """Whether all are positive, and neither they nor their inverses are too large."""
-    return bool(((values > 1.0 / TOO_LARGE) & (values < TOO_LARGE)).all())
+def _check_moderate(values: FloatArray, name: str) -> None:
+    """Neither they nor their inverses may be too large."""
+    if not ((values > 1.0 / TOO_LARGE) & (values < TOO_LARGE)).all():
+        raise ValueError(f"must have {name} from {1.0 / TOO_LARGE:g} to {TOO_LARGE:g}")
 
 
 def _classes(value: Any, _: Found) -> Any:
@@ -144,60 +144,48 @@ def _coefficients(value: Any, found: Found) -> Any:
     return _numbers(value, 1 if size == 2 else size, None)
 
 
-def _intercept(value: Any, found: Found) -> Any:
-    return _numbers(value, found["coefficients"].shape[0])
-
-
 def _stated_features(model: Any) -> dict[str, Any]:
     """The columns of X and their statistics; ``columns`` says how a raw table is encoded."""
     features, shares = model.ball_.features, model.ball_.features.class_shares
     return {
-        "names": list(features.names) if features.are_columns and features.are_named else None,
+        "names": list(features.names) if features.are_named else None,
         "columns": None if features.are_columns else statement_of(features.each),
         "deviations": features.deviations,
         "n_rows": features.n_rows,
-        "class_shares": None if shares is None else [[*pair] for pair in shares.items()],
+        "class_shares": None if shares is None else [*shares.items()],
         "seen": features.seen,
     }
 
 
 def _features(value: Any, found: Found) -> Features:
     """The columns of the table as the ball sees them."""
-    columns, names, width = value["columns"], value["names"], found["coefficients"].shape[1]
-    if columns is not None:
-        names = [column["name"] for column in columns]
-    count = width if names is None else len(names)
-    if not all(isinstance(name, str | int) for name in names or ()):
+    columns, width = value["columns"], found["coefficients"].shape[1]
+    names = range(width) if value["names"] is None else value["names"]
+    if not all(isinstance(name, str | int) for name in names):
         raise ValueError("names must be texts")
-    deviations = _numbers(value["deviations"], count)
-    if not _is_moderate(deviations):
-        raise ValueError(f"must have deviations above {1.0 / TOO_LARGE:g}")
+    deviations = _numbers(value["deviations"], len(names))
+    _check_moderate(deviations, "deviations")
     seen = None if value["seen"] is None else np.array(value["seen"], dtype=float)  # null is NaN
-    if seen is not None:
-        _numbers(np.nan_to_num(seen), 3, count)
-        if (seen[2] < 0.0).any() or (seen[2] > 1.0).any():
-            raise ValueError("must have shares of missing values, from 0 to 1, in its third row")
+    if seen is not None and not (_numbers(np.nan_to_num(seen), 3, len(names))[2] <= 1.0).all():
+        raise ValueError("must have shares of missing values in the third row of 'seen'")
     shares = None if value["class_shares"] is None else dict(value["class_shares"])
     rows = _numbers(value["n_rows"]), shares, seen
-    each = None if columns is None else features_stated(columns, deviations.tolist())
-    made = count if each is None else sum(feature.columns.size for feature in each)
+    each = () if columns is None else features_stated(names, columns, deviations.tolist())
+    made = len(names) if columns is None else sum(feature.columns.size for feature in each)
     if made != width:
         raise ValueError(f"must make {width} columns, one for each coefficient, got {made}")
-    if each is None:
-        return numbers(range(width) if names is None else list(names), deviations, *rows)
-    return Features(each, width, *rows)
+    return numbers(names, deviations, *rows) if columns is None else Features(each, width, *rows)
 
 
 def _ball(value: Any, found: Found) -> tuple[Ball, ColumnBall]:
     """The ball as it is stated for the table, and for the columns of the matrix."""
     ball, classes = unpack_ball(value).seen_with(found["features"]), found["classes"]
-    if not (ball.is_resolved and isinstance(ball.feature_costs, dict | np.ndarray)):
+    if not ball.is_resolved:
         raise ValueError("must have numbers for epsilon and feature_costs")
     _numbers(ball.epsilon)
     columns, n = ball.on(found["features"]), found["coefficients"].shape[1]
-    finite = columns.costs[np.isfinite(columns.costs)]
-    if columns.costs.ndim == 1 and not _is_moderate(finite):
-        raise ValueError(f"feature_costs must be from {1.0 / TOO_LARGE:g} to {TOO_LARGE:g}, or inf")
+    if columns.costs.ndim == 1:
+        _check_moderate(columns.costs[np.isfinite(columns.costs)], "feature_costs")
     ends = columns.lower, columns.upper
     check_domains(columns.groups or None, ends if np.isfinite(ends).any() else None, n)
     check_cost_matrix(columns.costs, n, columns.norm, domains=False)
@@ -207,34 +195,28 @@ def _ball(value: Any, found: Found) -> tuple[Ball, ColumnBall]:
 
 def _kept_parameters(model: Any) -> dict[str, Any]:
     """The parameters that a refit needs; those of a search are what it chose."""
-    given = model.get_params(deep=False)
+    given, ball = model.get_params(deep=False), model.ball_
     if isinstance(model, DRLogisticRegressionCV):
-        ball = model.ball_
         given |= {"epsilon": ball.epsilon, "kappa": None if ball.kappa == BY_ROW else ball.kappa}
     known = DRLogisticRegression().get_params().keys() - {"n_jobs", "verbose"}
     return {name: pack(given[name], name) for name in sorted(known & given.keys())}
 
 
-def _estimator(value: Any, _: Found) -> DRLogisticRegression:
-    """An estimator with these parameters."""
-    return DRLogisticRegression(**{name: unpack(each) for name, each in value.items()})
+def _certified(value: Any, found: Found) -> dict[str, Any]:
+    """How the fit ended, with its bounds; what contradicts itself is an error."""
+    known = {name: read(value[name]) for name, read in _OF_RESULT.items()}
+    known["gap"] = max(known["objective"] - known["dual_objective"], 0.0)
+    known["info"] = {"seen_scores": _numbers(value["seen_scores"], None)}
+    tol = _numbers(found["parameters"].tol)
+    if known["status"] is Status.OPTIMAL and known["gap"] > tol:
+        raise ValueError(f"has a gap of {known['gap']:.3g} and the status OPTIMAL at tol={tol:g}")
+    return known
 
 
 def _result(model: Any) -> dict[str, Any]:
     result = result_of(model)
     stated = {name: getattr(result, name) for name in _OF_RESULT}
     return {**stated, "status": result.status.name, "seen_scores": result.info["seen_scores"]}
-
-
-def _certified(value: Any, found: Found) -> dict[str, Any]:
-    """How the fit ended, with its bounds; what contradicts itself is an error."""
-    known = {name: read(value[name]) for name, read in _OF_RESULT.items()}
-    known["info"] = {"seen_scores": _numbers(value["seen_scores"], None)}
-    known["gap"] = max(known["objective"] - known["dual_objective"], 0.0)
-    tol = _numbers(found["parameters"].tol)
-    if known["status"] is Status.OPTIMAL and known["gap"] > tol:
-        raise ValueError(f"has a gap of {known['gap']:.3g} and the status OPTIMAL at tol={tol:g}")
-    return known
 
 
 #: What a file has of the result of a fit.
@@ -253,10 +235,16 @@ _OF_RESULT: dict[str, Callable[[Any], Any]] = {
 _TABLE: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Found], Any]]] = {
     "classes": (lambda model: model.classes_.tolist(), _classes),
     "coefficients": (attrgetter("coef_"), _coefficients),
-    "intercept": (attrgetter("intercept_"), _intercept),
+    "intercept": (
+        attrgetter("intercept_"),
+        lambda value, found: _numbers(value, found["coefficients"].shape[0]),
+    ),
     "features": (_stated_features, _features),
     "ball": (lambda model: pack_ball(model.ball_), _ball),
-    "parameters": (_kept_parameters, _estimator),
+    "parameters": (
+        _kept_parameters,
+        lambda value, _: DRLogisticRegression(**{name: unpack(value[name]) for name in value}),
+    ),
     "result": (_result, _certified),
 }
 
@@ -283,9 +271,9 @@ def write_model(model: Any, path: str | os.PathLike[str], notes: Mapping[str, An
             "itself: distances are in standard deviations by default"
         )
     check_is_fitted(model, "coef_")
-    contents = {key: get(model) for key, (get, _) in _TABLE.items()}
-    _classes(contents["classes"], {})
-    document = {**_SCHEMA, "drlogit_version": __version__, **contents, "notes": dict(notes)}
+    document = {**_SCHEMA, "drlogit_version": __version__, "notes": dict(notes)}
+    document |= {key: get(model) for key, (get, _) in _TABLE.items()}
+    _classes(document["classes"], {})
     write_text(path, json_text({**document, "digest": _digest(document)}) + "\n")
 
 
@@ -300,32 +288,27 @@ def read_model(path: str | os.PathLike[str]) -> tuple[DRLogisticRegression, dict
     try:
         document = json.loads(contents.decode("utf-8-sig"))
         known = {name: document[name] for name in _SCHEMA}
+        if known != _SCHEMA:
+            raise ValueError(f"expected {_SCHEMA}, got {known!r:.100}; fit the model again")
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise ValueError(
-            f"{path} is not a model file written by drlogit fit -o or save_model, or is "
-            f"incomplete: {error}"
+            f"{path} is not a model file written by drlogit fit -o or save_model of this version, "
+            f"or is incomplete: {error}"
         ) from None
-    if known != _SCHEMA:
-        raise ValueError(
-            f"{path} is no model file of this version: expected {_SCHEMA}, got {known!r:.100}; fit "
-            "the model again"
-        )
-    if document.get("digest") != _digest(document):
-        raise ValueError(
-            f"{path} is not a valid model file: its 'digest' does not match its contents, so it "
-            "was changed after it was written; to change a model, load it and save it again"
-        )
     found: dict[str, Any] = {}
-    key = "notes"
+    key = "digest"
     try:
-        notes = dict(document[key])
+        if document[key] != _digest(document):
+            raise ValueError(
+                "does not match the contents, so the file was changed after it was written; to "
+                "change a model, load it and save it again"
+            )
         for key, (_, parse) in _TABLE.items():
             found[key] = parse(document[key], found)
-        return _model(found), notes
-    except KeyError as error:
-        raise ValueError(f"{path} is not a valid model file: {key!r} has no {error}") from None
-    except (ValueError, TypeError, IndexError, AttributeError, OverflowError) as error:
-        said = " ".join(str(error).split())
+        key = "notes"
+        return _model(found), dict(document[key])
+    except (LookupError, ValueError, TypeError, AttributeError, OverflowError) as error:
+        said = f"has no {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
         raise ValueError(f"{path} is not a valid model file: {key!r} {said:.160}") from None
 
 

@@ -1,7 +1,7 @@
 """Parameters and balls as JSON, and back.
 
-What JSON has no form for is an object of one entry: ``{"number": "inf"}``, ``{"tuple": [...]}``,
-``{"array": [...]}``, ``{"mapping": [[key, value], ...]}``, ``{"ball": {...}}``.
+What JSON has no form for is an object of one entry: ``{"number": "inf"}``,
+``{"mapping": [[key, value], ...]}``, ``{"ball": {...}}``.  Tuples and arrays become lists.
 """
 
 from __future__ import annotations
@@ -22,11 +22,9 @@ def pack(value: Any, name: str) -> Any:
         return {"ball": pack_ball(value)}
     if isinstance(value, Mapping):
         return {"mapping": [[pack(one, name) for one in pair] for pair in value.items()]}
-    kind = type(value).__name__.removeprefix("nd")
     value = value.tolist() if hasattr(value, "tolist") else value  # of NumPy or pandas
     if isinstance(value, list | tuple):
-        packed = [pack(one, name) for one in value]
-        return {kind: packed} if kind in ("tuple", "array") else packed
+        return [pack(one, name) for one in value]
     if isinstance(value, float) and not math.isfinite(value):
         return {"number": str(value)}
     if value is None or isinstance(value, bool | int | float | str):
@@ -52,21 +50,16 @@ def unpack(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     ((kind, content),) = value.items()
-    return _KINDS[kind](content if kind == "ball" else unpack(content))
+    if kind == "ball":
+        return unpack_ball(content)
+    return {"number": float, "mapping": dict}[kind](unpack(content))
 
 
 def unpack_ball(stated: Mapping[str, Any]) -> Ball:
     """The inverse of :func:`pack_ball`; ``ValueError`` or ``TypeError`` for what is no ball."""
     given = {name: unpack(value) for name, value in stated.items()}
     tolerances = given.pop("tolerating", None)
+    if isinstance(given.get("feature_costs"), list):
+        given["feature_costs"] = np.array(given["feature_costs"])
     ball = Ball() if tolerances is None else Ball.tolerating(**tolerances)
     return ball.replace(**given)
-
-
-_KINDS: dict[str, Any] = {
-    "ball": unpack_ball,
-    "number": float,
-    "tuple": tuple,
-    "array": np.array,
-    "mapping": dict,
-}

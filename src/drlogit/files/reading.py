@@ -32,9 +32,6 @@ _SUFFIXES |= dict.fromkeys((".svm", ".svmlight", ".libsvm"), "svmlight")
 
 _OPENERS: dict[str, Callable[..., Any]] = {".bz2": bz2.open, ".gz": gzip.open, ".xz": lzma.open}
 
-#: Text for "missing" in CSV files, besides those that pandas knows.
-_MISSING = ["?"]
-
 #: What libraries raise for files that are damaged or something else.
 _ERRORS = (ValueError, TypeError, EOFError, OSError, zlib.error, lzma.LZMAError, csv.Error)
 
@@ -129,12 +126,10 @@ class DataFile:
                 f"{self.name} has {found}; the first line of a CSV file names the columns"
             )
         form |= {"header": 0, "names": names, "index_col": False, "decimal": self.decimal}
-        dtype = {name: str for name in names if name in texts}
+        content = {"dtype": dict.fromkeys(texts, str), "na_values": ["?"]}  # beside those of pandas
         with self._errors(), warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            frame = pd.read_csv(
-                io.StringIO(text), dtype=dtype, na_values=_MISSING, low_memory=False, **form
-            )
+            frame = pd.read_csv(io.StringIO(text), low_memory=False, **form, **content)
         for name in {*exact} & {*names}:
             as_it_stands = {"dtype": str, "keep_default_na": False}
             frame[name] = pd.read_csv(io.StringIO(text), **form, **as_it_stands)[name]

@@ -174,19 +174,16 @@ def find_categorical(given: Sequence[TableColumn], wanted: Any, groups: Any = No
 
 def statement_of(features: Iterable[Feature]) -> list[dict[str, Any]]:
     """What becomes of the columns of a table, as a file has it."""
-    return [
-        {"name": f.name, "levels": f.values, "fill": f.fill, "is_used": f.columns.size > 0}
-        for f in features
-    ]
+    return [{"levels": f.values, "fill": f.fill, "is_used": f.columns.size > 0} for f in features]
 
 
 def features_stated(
-    stated: Iterable[dict[str, Any]], deviations: Sequence[float]
+    names: Sequence[Any], stated: Iterable[dict[str, Any]], deviations: Sequence[float]
 ) -> tuple[Feature, ...]:
-    """The inverse of :func:`statement_of`, with deviations of the columns; or ``ValueError``."""
+    """The inverse of :func:`statement_of`, with names and deviations; or ``ValueError``."""
     columns = [
-        ColumnStatistics(each["name"], each["levels"], each["fill"], deviation, each["is_used"])
-        for each, deviation in zip(stated, deviations, strict=True)
+        ColumnStatistics(name, each["levels"], each["fill"], deviation, each["is_used"])
+        for name, each, deviation in zip(names, stated, deviations, strict=True)
     ]
     for _, levels, fill, _, _ in columns:
         kinds = {float if type(level) is int else type(level) for level in levels or ()}
