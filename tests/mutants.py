@@ -39,7 +39,6 @@ TARGETS = {
     "engine/test_engine.py engine/test_classes.py",
     "engine/_pieces": "engine/test_kernels_pieces.py engine/test_kernels_newton.py "
     "engine/test_domain_solver.py",
-    "engine/_survey": "engine/test_kernels_survey.py engine/test_large.py",
     "engine/_newton": "engine/test_kernels_cones.py engine/test_kernels_newton.py "
     "engine/test_engine.py engine/test_domain_solver.py",
     "engine/_cones": "engine/test_kernels_cones.py engine/test_kernels_newton.py "

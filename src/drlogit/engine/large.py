@@ -27,25 +27,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ..dual.bound import DualSums, lower_bound
-from ..problem.losses import flip_probability
+from ..problem._losses import flip_sums, log_loss_sum
+from ..problem.losses import entropy, flip_probability
 from ..problem.problem import Problem
 from ..problem.result import Monitor, Solution, Status
-from ..rows.arrays import BoolArray, FloatArray, IndexArray
+from ..rows.arrays import FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State, WorkersLostError
 from ..rows.local import memory_rows
 from ..rows.reductions import Sum
 from ..starts.sample import gathered, most_entries, picked, sampled
 from ..starts.start import Start, sampling_error, with_lambda
-from . import _survey
 from ._newton import Newton
 from ._sums import COUNT, CURVATURE, ENTROPY, LOSS, PROOF_ENTROPY, SLOPE, VALUE
-from ._survey import survey
 from .driver import run
 from .interior_point import distinct_samples, solve_scaled
 from .labels import LabelPoint, LabelSamples, LabelScaling
@@ -77,11 +76,10 @@ Report = Callable[[float, float, float], bool]
 
 
 class SurveyState(NamedTuple):
-    """What a block remembers: margins, h'' of the Gram matrix, the active set, (s, a)."""
+    """What a block remembers: margins, h'' of the Gram matrix, (s, a)."""
 
     u: FloatArray
     bent: FloatArray
-    active: BoolArray
     point: tuple[FloatArray, FloatArray]
 
 
@@ -192,9 +190,9 @@ class LargeRun:
             chosen = self._active_set(at, distance, subsampled)
             if chosen is None:
                 return None
-            state, before = chosen
+            within, before = chosen
             target = max(_INNER * before, 0.1 * tol)
-            found = self._step(at._replace(state=state), before, target, subsampled)
+            found = self._step(at, within, before, target, subsampled)
             if found is None:
                 return None
             new, predicted = found
@@ -224,8 +222,8 @@ class LargeRun:
 
     def _active_set(
         self, at: Surveyed, distance: float, subsampled: bool
-    ) -> tuple[State, float] | None:
-        """The samples whose margin may cross the kink, and the distance; None: they are too many.
+    ) -> tuple[float, float] | None:
+        """How far from the kink margins may cross it, and the distance; None: they are too many.
 
         A step of r in the margins works against ``r·h'' + W(r)/2``, where W(r) is the weight of
         samples within r of the kink.  The error of a subsample is a force on the margins, any other
@@ -233,8 +231,8 @@ class LargeRun:
         """
         problem, kink = self.problem, self._kink(at.model)
         if not problem.flips:
-            return self.rows.run(_within, at.state, math.inf, 0.0)[0], distance
-        _, (weights, above) = self.rows.run(_near_kink, at.state, kink)
+            return 0.0, distance
+        _, ((weights, above, counts),) = self.rows.run(_near_kink, at.state, kink)
         within, beyond = np.cumsum(weights), above.sum() - np.cumsum(above)
         force = EDGES * self.mean_curvature + 0.5 * within
         if subsampled:
@@ -250,18 +248,18 @@ class LargeRun:
         k = np.argmax(far)
         if subsampled:
             distance = 0.5 * float(EDGES[k] * force[k]) / self.reach**2
-        state, (count,) = self.rows.run(_within, at.state, kink, float(EDGES[k]))
-        return None if count > self.most else (state, distance)
+        return None if counts[: k + 1].sum() > self.most else (float(EDGES[k]), distance)
 
     def _step(
-        self, at: Surveyed, distance: float, target: float, subsampled: bool
+        self, at: Surveyed, within: float, distance: float, target: float, subsampled: bool
     ) -> tuple[Surveyed, float] | None:
         """The solution of the quadratic model (20), surveyed, and the objective that it predicts.
 
         The model has the present curvature along multiples of the point.
         """
         newton, model, kink = self.newton, at.model, self._kink(at.model)
-        active = gathered(self.rows, _gather, self.rows.pair(at.state, self.rows.offsets))
+        both = self.rows.pair(at.state, self.rows.offsets)
+        active = gathered(self.rows, _active, both, kink, within)
         self.work["visits"] += 1
         gain, slope = _flips_above(active.block, active.u, kink, self.problem.kappa)
         value = at.objective - self.problem.epsilon * float(model[-1]) - gain
@@ -313,32 +311,27 @@ class LargeRun:
         as a ``multiple`` of the margins, by their present one.  ``flips`` are the samples of the
         active set and their shares; without, no label flips.
         """
-        problem, model, P = self.problem, at.model + change, change.size
+        problem, model = self.problem, at.model + change
         kinks = math.inf if flips is None else self._kink(at.model), self._kink(model)
         numbers, shares = (np.zeros(0, np.intp), np.zeros(0)) if flips is None else flips
         self.work["visits"] += 1
-        state, (sums,) = self.rows.run(
-            _survey_step,
+        changes = np.stack([dual_change, change])[:, :-1]
+        state, (adjoints, spent, loss, total, additions) = self.rows.run(
+            _survey,
             self.rows.pair(at.state, self.rows.offsets),
             numbers,
             shares,
-            problem.kappa,
             kinks,
-            change,
-            dual_change,
+            changes,
             multiple,
         )
-        adjoint, gradient, product, scalars = np.split(sums, [P, 2 * P, 3 * P])
-        dual = DualSums(
-            -adjoint[:-1],
-            -float(adjoint[-1]),
-            scalars[_survey.ENTROPY],
-            scalars[_survey.ADDITIONS],
-        )
+        spent = [problem.cost.spent(each) for each in spent]
+        along, gradient, product = np.column_stack([adjoints, np.negative(spent)])
+        dual = DualSums(-along[:-1], -float(along[-1]), total, additions)
         bound, _ = lower_bound(self.posed.coordinates, problem.epsilon, dual)
         if bound > self.bound:
             self.bound, self.proof = bound, state
-        objective = float(problem.epsilon * model[-1] + scalars[_survey.LOSS])
+        objective = float(problem.epsilon * model[-1] + loss)
         return Surveyed(state, model, objective, gradient, product)
 
 
@@ -364,7 +357,7 @@ def _flips_above(
 def _origin(block: Block, _: None) -> tuple[SurveyState, tuple[()]]:
     """The zero model."""
     zero = np.zeros(block.y.size)
-    return SurveyState(zero, zero, zero > 0.0, (zero, zero)), ()
+    return SurveyState(zero, zero, (zero, zero)), ()
 
 
 def _expand(block: Block, k: SurveyState) -> tuple[SurveyState, tuple[Sum, Sum]]:
@@ -375,46 +368,60 @@ def _expand(block: Block, k: SurveyState) -> tuple[SurveyState, tuple[Sum, Sum]]
     return k._replace(bent=bent), (Sum(block.gram(bends)), Sum(float(bends.sum())))
 
 
-def _near_kink(block: Block, k: SurveyState, kink: float) -> tuple[SurveyState, tuple[Sum, Sum]]:
-    """For each bin of distances from the kink the weight, and what flips cost above the kink."""
+def _near_kink(block: Block, k: SurveyState, kink: float) -> tuple[None, tuple[Sum]]:
+    """For each bin of distances from the kink: weight, what flips cost above it, samples."""
     v = k.u - block.flip_costs(kink)
     above = block.flip_sizes(np.where(v > 0.0, block.weights, 0.0))
     sizes = np.clip(np.abs(v), 1e-30, 1e30).astype(np.float32)  # whose logarithms take less time
     bins = np.ceil(np.clip(_PER_E * np.log(sizes), *_BINS)).astype(np.intp) - _BINS[0]
-    counts = [np.bincount(bins, each, EDGES.size) for each in (block.weights, above)]
-    return k, (Sum(counts[0]), Sum(counts[1]))
+    counted = [np.bincount(bins, each, EDGES.size) for each in (block.weights, above, None)]
+    return None, (Sum(np.stack(counted)),)
 
 
-def _within(
-    block: Block, k: SurveyState, kink: float, reach: float
-) -> tuple[SurveyState, tuple[Sum]]:
-    """The active set: samples whose margin is within ``reach`` of the kink."""
-    active = np.abs(k.u - block.flip_costs(kink)) <= reach
-    return k._replace(active=active), (Sum(np.count_nonzero(active)),)
-
-
-def _gather(block: Block, pair: tuple[SurveyState, int]) -> tuple[None, tuple[Sum]]:
+def _active(
+    block: Block, pair: tuple[SurveyState, int], kink: float, within: float
+) -> tuple[None, tuple[Sum]]:
+    """The active set: samples whose margin is this near the kink."""
     k, offset = pair
-    return picked(block, offset, k.u, np.flatnonzero(k.active))
+    active = np.abs(k.u - block.flip_costs(kink)) <= within
+    return picked(block, offset, k.u, np.flatnonzero(active))
 
 
-def _survey_step(
+def _survey(
     block: Block,
     pair: tuple[SurveyState, int],
     numbers: IndexArray,
     shares: FloatArray,
-    kappa: float,
     kinks: tuple[float, float],
-    *step: Any,
-) -> tuple[SurveyState, tuple[Sum]]:
-    """A survey; samples outside the active set stay on their side of the kink."""
-    k, offset = pair
-    first, last = np.searchsorted(numbers, [offset, offset + k.u.size])
+    changes: FloatArray,
+    multiple: float,
+) -> tuple[SurveyState, tuple[Sum, ...]]:
+    """A survey; samples outside the active set stay on their side of the kink.
+
+    Returns adjoints and flips, in units of their costs, of the dual point, of the gradient with
+    the flips above the kink, and of the Hessian of the loss times the model; the loss with hinges,
+    the value of the dual point, and how many additions a sum takes.
+    """
+    (k, offset), w = pair, block.weights
+    first, last = np.searchsorted(numbers, [offset, offset + w.size])
     a = np.asarray(k.u > block.flip_costs(kinks[0]), np.float64)
     a[numbers[first:last] - offset] = shares[first:last]
-    costs = np.broadcast_to(block.flip_costs(1.0), a.shape)
-    u, s, sums = survey(block.compiled, costs, kappa, kinks[1], k.u, k.bent, a, *step)
-    return k._replace(u=u, point=(s, a)), (Sum(sums),)
+    du = block.scores(changes).T
+    s = flip_probability(k.u)
+    s = np.clip(s - k.bent * du[0] - s * (1.0 - s) * multiple * k.u, 0.0, 1.0)
+    u, kink = k.u + du[1], block.flip_costs(kinks[1])
+    now, flipped = flip_probability(u), np.where(u > kink, w, 0.0)
+    gain, above = flip_sums(u, w, kink, block.flip_multiples)
+    columns = np.stack([w * (a - s), flipped - w * now, w * now * (1.0 - now) * u])
+    spent = np.array([block.flip_sizes(w * a).sum(), above, 0.0])
+    value = float((w * entropy(s)).sum())  # pairwise
+    return k._replace(u=u, point=(s, a)), (
+        Sum(block.adjoint(columns.T).T),
+        Sum(spent),
+        Sum(log_loss_sum(u, w) + gain),
+        Sum(value),
+        Sum(block.compiled.length),
+    )
 
 
 def _surveyed_point(block: Block, k: SurveyState) -> tuple[tuple[FloatArray, ...], tuple[()]]:
