@@ -32,9 +32,7 @@ def table(n_rows=3000, levels=30):
 @pytest.fixture(params=[4, 30])
 def stored(request, tmp_path, monkeypatch):
     """A table, and the same in two files of several row groups, with the labels in a column."""
-    from drlogit.estimators.tables import stored as module
-
-    monkeypatch.setattr(module, "_ROWS", 500)
+    monkeypatch.setattr("drlogit.rows.parquet._ROWS", 500)
     frame, labels = table(levels=request.param)
     for k, part in enumerate((slice(0, 1200), slice(1200, None))):
         some = frame[part].assign(label=labels[part])

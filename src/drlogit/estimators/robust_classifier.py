@@ -33,11 +33,11 @@ from ..problem.problem import Problem
 from ..problem.result import Callback, Result
 from ..problem.stopping import Stop
 from ..rows.arrays import FloatArray, Matrix, beyond_memory, is_dask, refuse_dask
+from ..rows.parquet import is_dataset, labels_in, parts_of
 from .class_recall import decided, neglected
 from .tables.encoding import Fill, column_transformer
 from .tables.frames import listed
 from .tables.remarks import SORTED
-from .tables.stored import is_dataset, labels_in, parts_of
 from .training_data import TrainingData, matrix_of, training_data
 
 #: ``fit`` warns if there are fewer samples than this for each unpenalised coefficient, the rule of

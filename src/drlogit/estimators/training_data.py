@@ -37,6 +37,7 @@ from ..rows.checks import (
     signs_of,
 )
 from ..rows.interface import Rows
+from ..rows.parquet import is_dataset, labels_in, levels_in, mapped, parts_of
 from .tables.encoding import (
     FILLS,
     encoding_of,
@@ -54,18 +55,7 @@ from .tables.remarks import (
     remarks_on_labels,
     remarks_on_new,
 )
-from .tables.stored import (
-    categories_of,
-    encoded,
-    encoded_part,
-    is_dataset,
-    labels_in,
-    learned,
-    levels_in,
-    parts_of,
-    sums_in,
-    sums_of,
-)
+from .tables.stored import categories_of, encoded_part, learned, sums_in, sums_of
 
 #: Nobody looks at the columns of wider frames of numbers, and remarks on them would take a second;
 #: arrays of numbers get none.
@@ -340,7 +330,9 @@ def _read_dataset(estimator: Any, X: Any, target: str, sample_weight: Any, ball:
     weights = check_weights(sample_weight, X.count_rows())
     features, seen = learned(sums_in(X, chosen, names, weights), chosen, names, fill)
     plain = not chosen and fill == "error"
-    matrix = encoded(X, features, names)
+    sparse = is_sparse(len(names), sum(feature.columns.size for feature in features))
+    encoded = (encoded_part(part, features, sparse) for part in parts_of(X, names))
+    matrix = mapped(encoded, weights.size * len(names))
     return ReadTable(matrix, None if plain else features, seen)
 
 

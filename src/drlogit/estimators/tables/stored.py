@@ -1,15 +1,11 @@
 """Tables that come in parts: Parquet larger than memory, and frames of Dask.
 
 One pass learns the levels, means and deviations of the columns, from which the encoding of a table
-in memory follows too.  A second pass writes the encoded rows to a file in the folder for temporary
-files (``TMPDIR``), which fits read as a memory map and which is gone after them.  The rows are
-stored as they would be in memory, dense or sparse, so that the same loops read them; categories as
-codes would take a third of the space and products of their own.
+in memory follows too.  A second pass encodes the rows.
 """
 
 from __future__ import annotations
 
-import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,43 +16,19 @@ import scipy.sparse as sp
 
 from ...problem.features import Feature
 from ...rows.arrays import FloatArray, Matrix
+from ...rows.parquet import parts_of
 from .encoding import (
     ColumnStatistics,
     encoding_of,
     find_categorical,
-    is_sparse,
     levels_of,
     matrix_of_table,
 )
 from .frames import TableColumn, columns_of
 from .remarks import tells_rows_apart
 
-#: Rows of a part.
-_ROWS = 1 << 16
-
 #: Texts from which a column is asked, while it is read, whether it identifies rows.
 _MANY_TEXTS = 100_000
-
-
-def is_dataset(X: Any) -> bool:
-    """Whether X is a ``pyarrow.dataset.Dataset``; this does not import pyarrow."""
-    return type(X).__module__.startswith("pyarrow") and hasattr(X, "scanner")
-
-
-def parts_of(X: Any, columns: Sequence[str]) -> Iterator[Any]:
-    """Some columns as data frames, a part of the rows at a time."""
-    for batch in X.to_batches(
-        columns=list(columns), batch_size=_ROWS, batch_readahead=1, fragment_readahead=1
-    ):
-        if batch.num_rows:
-            yield batch.to_pandas()
-
-
-def labels_in(X: Any, y: Any) -> np.ndarray[Any, Any]:
-    """The column of labels, which fits in memory."""
-    if not isinstance(y, str) or y not in X.schema.names:
-        raise ValueError(f"y must be the name of a column of the dataset, got {y!r:.60}")
-    return np.concatenate([part[y].to_numpy() for part in parts_of(X, [y])])
 
 
 def categories_of(first: Any, levels: set[Any], wanted: Any, groups: Any) -> dict[Any, str]:
@@ -71,14 +43,6 @@ def categories_of(first: Any, levels: set[Any], wanted: Any, groups: Any) -> dic
         return dict.fromkeys(found, "stated")
     known = {column for group in groups or () for column in group}
     return dict.fromkeys(found | (levels - known), "by type")
-
-
-def levels_in(X: Any) -> set[str]:
-    """Columns of a dataset that hold text or truth values."""
-    import pyarrow.types as kinds
-
-    tests = kinds.is_dictionary, kinds.is_boolean, kinds.is_string, kinds.is_large_string
-    return {field.name for field in X.schema if any(test(field.type) for test in tests)}
 
 
 class ColumnSums:
@@ -192,27 +156,3 @@ def encoded_part(part: Any, features: Sequence[Feature], sparse: bool) -> Matrix
     if sparse:
         return sp.csr_array(matrix)
     return matrix.toarray() if sp.issparse(matrix) else matrix
-
-
-def encoded(X: Any, features: Sequence[Feature], names: Sequence[str]) -> Matrix:
-    """The encoded rows in a temporary file that is read as a memory map, in one pass."""
-    width = sum(feature.columns.size for feature in features)
-    sparse, lengths = is_sparse(len(names), width), [np.zeros(1, dtype=np.int64)]
-    number = np.int32 if X.count_rows() * len(names) < 2**31 else np.int64  # as SciPy has them
-    with tempfile.TemporaryFile() as values, tempfile.TemporaryFile() as places:
-        for part in parts_of(X, names):
-            matrix = encoded_part(part, features, sparse)
-            if not sparse:
-                matrix.tofile(values)
-                continue
-            matrix.data.tofile(values)
-            matrix.indices.astype(number).tofile(places)
-            lengths.append(np.diff(matrix.indptr))
-        stored = np.memmap(values, np.float64, "r")
-        if not sparse:
-            return stored.reshape(-1, width)
-        ends = np.cumsum(np.concatenate(lengths)).astype(number)
-        found = sp.csr_array((ends.size - 1, width))  # its constructor might copy them
-        found.data, found.indices, found.indptr = stored, np.memmap(places, number, "r"), ends
-    found.has_canonical_format = True
-    return found
