@@ -1,8 +1,7 @@
 """Products with the data, a panel of rows at a time: margins, adjoints, weighted Gram matrices.
 
-Everything is computed in double.  Products with a few vectors convert and shift the entries of C
-arrays as they read them.  For Gram matrices, products with many vectors and strided arrays, a panel
-is first copied in double.  So nothing above this file knows how the rows are stored.
+Everything is computed in double: of float32, shifted and strided arrays a panel is copied first.
+So nothing above this file knows how the rows are stored.
 
 Gram matrices of float32 values in single precision would take .7 of the time.  But samples on the
 kink have weights many orders above the others, and the matrix of the others was lost beside them:
@@ -13,7 +12,6 @@ from libc.math cimport sqrt
 from libc.string cimport memcpy, memset
 from scipy.linalg.cython_blas cimport dgemm, dgemv, dsyrk
 from ._clones cimport In, Out, cloned
-from ._lanes cimport FAST_LANES, LANES, NO_LANES, Lanes, lanes, lanes_store, lanes_sum
 from ._shapes cimport fit
 
 cdef int ONE = 1
@@ -28,17 +26,8 @@ cdef Py_ssize_t PANEL = 16384, LARGE_PANEL = 1 << 20
 # (256 rows of 16 columns: 2.8 and 4.8 microseconds; of 40: 15 and 19; of 60 the same time).
 cdef int FEW_COLUMNS = 48
 
-# Vectors up to which the loops of this file are faster than dgemm (float64, five shapes from
-# 900 × 20 to 200 × 20,000: two vectors take .31 to .77 of its time, four .44 to .96, five .52 to
-# 1.13, eight .71 to 1.56; float32: five .42 to .74, eight .65 to 1.04).
-cdef int FEW_VECTORS = 5
-
-#: Whether float32 and shifted arrays are multiplied without a copy in double.
-WITHOUT_COPY = bool(FAST_LANES)
-
 cdef enum:
-    FOUR = 4            # vectors that a loop over rows serves at once
-    SEGMENT = 1024       # columns whose sums over a panel stay in the first-level cache
+    FOUR = 4            # vectors that a loop over sparse rows serves at once
 
 
 cdef class CompiledRows:
@@ -73,115 +62,29 @@ ctypedef fused number:
     double
 
 
-cdef inline void doubled(const number* x, Py_ssize_t step, Py_ssize_t n,
-                         double* out) noexcept nogil:
-    """n numbers, each ``step`` after the last, in double."""
-    cdef Py_ssize_t j
-    if step == 1:       # the compiler makes vectors of it
-        for j in range(n):
-            out[j] = x[j]
-    else:
-        for j in range(n):
-            out[j] = x[j * step]
-
-
-cdef cloned add_products(Py_ssize_t m, Py_ssize_t n, const number* x, Py_ssize_t width, In shift,
-                         bint moved, In coef, double* out, Py_ssize_t step) noexcept nogil:
-    """out[i * step] += (x_i - shift) · coef for m rows; no shift unless ``moved``."""
+cdef cloned doubled(Py_ssize_t m, Py_ssize_t n, const number* x, Py_ssize_t down, Py_ssize_t right,
+                    In shift, bint moved, Out out) noexcept nogil:
+    """m rows of n numbers in double, less a shift; strides of x in numbers."""
     cdef Py_ssize_t i, j
-    cdef const number* row
-    cdef double rest
-    cdef Lanes a, b, c, d, xa, xb, xc, xd
-    for i in range(m):      # rows one by one: memory is read in its order
-        row, j, rest = x + i * width, 0, 0.0
-        a = b = c = d = NO_LANES
-        while j + 4 * LANES <= n:
-            xa, xb = lanes(row + j), lanes(row + j + LANES)
-            xc, xd = lanes(row + j + 2 * LANES), lanes(row + j + 3 * LANES)
-            if moved:
-                xa = xa - lanes(shift + j)
-                xb = xb - lanes(shift + j + LANES)
-                xc = xc - lanes(shift + j + 2 * LANES)
-                xd = xd - lanes(shift + j + 3 * LANES)
-            a = a + xa * lanes(coef + j)
-            b = b + xb * lanes(coef + j + LANES)
-            c = c + xc * lanes(coef + j + 2 * LANES)
-            d = d + xd * lanes(coef + j + 3 * LANES)
-            j += 4 * LANES
-        while j + LANES <= n:
-            xa = lanes(row + j)
-            if moved:
-                xa = xa - lanes(shift + j)
-            a = a + xa * lanes(coef + j)
-            j += LANES
-        while j < n:
-            rest += (row[j] - (shift[j] if moved else 0.0)) * coef[j]
-            j += 1
-        out[i * step] += lanes_sum((a + b) + (c + d)) + rest
+    for i in range(m):
+        if right == 1 and moved:       # the compiler makes vectors of these
+            for j in range(n):
+                out[i * n + j] = <double>x[i * down + j] - shift[j]
+        elif right == 1:
+            for j in range(n):
+                out[i * n + j] = x[i * down + j]
+        else:
+            for j in range(n):
+                out[i * n + j] = <double>x[i * down + j * right] - (shift[j] if moved else 0.0)
 
 
-cdef cloned add_combinations(Py_ssize_t m, Py_ssize_t n, const number* x, Py_ssize_t width,
-                             In shift, bint moved, bint squared, In columns, Py_ssize_t stride,
-                             int k, Out out, Py_ssize_t wide) noexcept nogil:
-    """out[c, :] += Σ_i columns[c, i] (x_i - shift) for k <= FOUR columns, or of its squares.
-
-    Eight rows at a time; those that the last group lacks count zero times.
-    """
-    cdef Py_ssize_t i, j, c, e, first, stop
-    cdef const number* row[8]
-    cdef double r[8]
-    cdef double sums[FOUR * SEGMENT]
-    cdef double* there
-    cdef double value
-    cdef Lanes p, q, s, t, v, total
-    v, first = NO_LANES, 0
-    while first < n:
-        stop = min(SEGMENT, n - first)
-        memset(sums, 0, k * SEGMENT * sizeof(double))
-        for i in range(0, m, 8):
-            for e in range(8):
-                row[e] = x + min(i + e, m - 1) * width + first
-            for c in range(k):
-                there, j = sums + c * SEGMENT, 0
-                for e in range(8):
-                    r[e] = columns[c * stride + i + e] if i + e < m else 0.0
-                while j + LANES <= stop:
-                    if moved:
-                        v = lanes(shift + first + j)
-                    p, q = lanes(row[0] + j), lanes(row[1] + j)
-                    s, t = lanes(row[2] + j), lanes(row[3] + j)
-                    if moved:
-                        p, q, s, t = p - v, q - v, s - v, t - v
-                    if squared:
-                        p, q, s, t = p * p, q * q, s * s, t * t
-                    total = (r[0] * p + r[1] * q) + (r[2] * s + r[3] * t)
-                    p, q = lanes(row[4] + j), lanes(row[5] + j)
-                    s, t = lanes(row[6] + j), lanes(row[7] + j)
-                    if moved:
-                        p, q, s, t = p - v, q - v, s - v, t - v
-                    if squared:
-                        p, q, s, t = p * p, q * q, s * s, t * t
-                    total = total + ((r[4] * p + r[5] * q) + (r[6] * s + r[7] * t))
-                    lanes_store(lanes(there + j) + total, there + j)
-                    j += LANES
-                while j < stop:
-                    for e in range(8):
-                        value = row[e][j] - (shift[first + j] if moved else 0.0)
-                        there[j] += r[e] * (value * value if squared else value)
-                    j += 1
-        for c in range(k):
-            for j in range(stop):
-                out[c * wide + first + j] += sums[c * SEGMENT + j]
-        first += stop
-
-
-cdef void add_scores(Py_ssize_t m, Py_ssize_t n, const number* x, Py_ssize_t width,
-                     const double* shift, bint moved, const double* coef, Py_ssize_t stride, int k,
-                     double* out) noexcept nogil:
-    """out[i, c] += (x_i - shift) · coef[c, :] for m rows and k vectors."""
-    cdef Py_ssize_t c
-    for c in range(k):
-        add_products(m, n, x, width, shift, moved, coef + c * stride, out + c, k)
+cdef cloned add_squares(Py_ssize_t m, Py_ssize_t n, In x, Py_ssize_t width, In d,
+                        Out out) noexcept nogil:
+    """out[j] += Σ_i d_i x_ij²."""
+    cdef Py_ssize_t i, j
+    for i in range(m):
+        for j in range(n):
+            out[j] += d[i] * (x[i * width + j] * x[i * width + j])
 
 
 cdef class DenseRows(CompiledRows):
@@ -199,43 +102,27 @@ cdef class DenseRows(CompiledRows):
         else:
             self.x64 = x
         self.shift = np.zeros(1) if shift is None else shift
-        size = x.itemsize
-        self.contiguous = (x.strides[1] == size and x.strides[0] >= size * n
-                           and x.strides[0] % size == 0)
-        self.step = x.strides[0] // size
-        self.direct = self.contiguous and not (self.single or self.moved)
-        self.width = self.step if self.direct else n
+        self.down, self.right = x.strides[0] // x.itemsize, x.strides[1] // x.itemsize
+        self.direct = self.right == 1 and self.down >= n and not (self.single or self.moved)
+        self.width = self.down if self.direct else n
         self.copy = np.empty((1, 1) if self.direct else (self.panel, n))
         self.scaled = np.empty((self.panel, self.n_columns))
 
     cdef const double* load(self, Py_ssize_t lo, Py_ssize_t hi) noexcept nogil:
         """The panel in double, a row every ``width`` numbers."""
-        cdef Py_ssize_t i, j, n = self.copy.shape[1]
-        cdef double* row
+        cdef Py_ssize_t m = hi - lo, n = self.copy.shape[1]
         if self.direct:
             return &self.x64[lo, 0]
         if self.loaded == hi:   # a visit has margins, adjoints and a Gram matrix of each panel
             return &self.copy[0, 0]
         self.loaded = hi
-        for i in range(hi - lo):
-            row = &self.copy[i, 0]
-            if self.single:
-                doubled(&self.x32[lo + i, 0], self.x32.strides[1] // 4, n, row)
-            else:
-                doubled(&self.x64[lo + i, 0], self.x64.strides[1] // 8, n, row)
-            if self.moved:
-                for j in range(n):
-                    row[j] -= self.shift[j]
+        if self.single:
+            doubled(m, n, &self.x32[lo, 0], self.down, self.right, &self.shift[0], self.moved,
+                    &self.copy[0, 0])
+        else:
+            doubled(m, n, &self.x64[lo, 0], self.down, self.right, &self.shift[0], self.moved,
+                    &self.copy[0, 0])
         return &self.copy[0, 0]
-
-    cdef bint by_blas(self, int k) noexcept nogil:
-        """Whether products with k vectors are left to BLAS.
-
-        One vector is, unless the array would have to be copied for it.
-        """
-        if not FAST_LANES or k > FEW_VECTORS:
-            return True
-        return k == 1 and (self.direct or not self.contiguous)
 
     cdef void margins(self, Py_ssize_t lo, Py_ssize_t hi, const double* coef,
                       double* out) noexcept nogil:
@@ -244,11 +131,8 @@ cdef class DenseRows(CompiledRows):
         cdef Py_ssize_t i
         for i in range(m):
             out[i] = start
-        if self.by_blas(1):
-            dgemv("T", &n, &m, &UNIT, <double*>self.load(lo, hi), &width, <double*>coef, &ONE,
-                  &UNIT, out, &ONE)
-        else:
-            self.multiply(lo, hi, coef, 1, out)
+        dgemv("T", &n, &m, &UNIT, <double*>self.load(lo, hi), &width, <double*>coef, &ONE, &UNIT,
+              out, &ONE)
 
     cdef void scores(self, Py_ssize_t lo, Py_ssize_t hi, const double* coef, int k,
                      double* out) noexcept nogil:
@@ -258,24 +142,16 @@ cdef class DenseRows(CompiledRows):
         for i in range(m):
             for c in range(k):
                 out[i * k + c] = coef[c * stride + n] if self.intercept else 0.0
-        if self.by_blas(k):
-            dgemm("T", "N", &k, &m, &n, &UNIT, <double*>coef, &stride, <double*>self.load(lo, hi),
-                  &width, &UNIT, out, &k)
-        else:
-            self.multiply(lo, hi, coef, k, out)
+        dgemm("T", "N", &k, &m, &n, &UNIT, <double*>coef, &stride, <double*>self.load(lo, hi),
+              &width, &UNIT, out, &k)
 
     cdef void adjoint(self, Py_ssize_t lo, Py_ssize_t hi, const double* columns, int k,
                       double* out) noexcept nogil:
         cdef int n = self.n_columns - self.intercept, m = hi - lo, stride = self.panel
-        cdef int wide = self.stride, width = self.width, done = 0
+        cdef int wide = self.stride, width = self.width
         cdef Py_ssize_t i, c
         cdef double total
-        if not self.by_blas(k):
-            while done < k:
-                self.combine(lo, hi, False, columns + done * stride, min(FOUR, k - done),
-                             out + done * wide)
-                done += FOUR
-        elif k == 1:
+        if k == 1:
             dgemv("N", &n, &m, &UNIT, <double*>self.load(lo, hi), &width, <double*>columns, &ONE,
                   &UNIT, out, &ONE)
         else:
@@ -287,36 +163,6 @@ cdef class DenseRows(CompiledRows):
                 for i in range(m):
                     total += columns[c * stride + i]
                 out[c * wide + n] += total
-
-    cdef void multiply(self, Py_ssize_t lo, Py_ssize_t hi, const double* coef, int k,
-                       double* out) noexcept nogil:
-        """Add x_i · coef[c, :] to out[i, c], without BLAS."""
-        cdef Py_ssize_t m = hi - lo, n = self.n_columns - self.intercept, P = self.n_columns
-        if not self.contiguous:
-            add_scores(m, n, self.load(lo, hi), n, &self.shift[0], False, coef, P, k, out)
-        elif self.single:
-            add_scores(m, n, &self.x32[lo, 0], self.step, &self.shift[0], self.moved, coef, P, k,
-                       out)
-        else:
-            add_scores(m, n, &self.x64[lo, 0], self.step, &self.shift[0], self.moved, coef, P, k,
-                       out)
-
-    cdef void combine(self, Py_ssize_t lo, Py_ssize_t hi, bint squared, const double* columns,
-                      int k, double* out) noexcept nogil:
-        """Add Xᵀ columns[c, :] to out[c, :] for k ≤ FOUR columns, without BLAS.
-
-        ``squared``: the entries of X are squared first.
-        """
-        cdef Py_ssize_t m = hi - lo, n = self.n_columns - self.intercept
-        if not self.contiguous:
-            add_combinations(m, n, self.load(lo, hi), n, &self.shift[0], False, squared, columns,
-                             self.panel, k, out, self.stride)
-        elif self.single:
-            add_combinations(m, n, &self.x32[lo, 0], self.step, &self.shift[0], self.moved,
-                             squared, columns, self.panel, k, out, self.stride)
-        else:
-            add_combinations(m, n, &self.x64[lo, 0], self.step, &self.shift[0], self.moved,
-                             squared, columns, self.panel, k, out, self.stride)
 
     cdef void gram(self, Py_ssize_t lo, Py_ssize_t hi, const double* d, double* out) noexcept nogil:
         cdef int n = self.n_columns - self.intercept, k = self.n_columns, m = hi - lo
@@ -348,7 +194,7 @@ cdef class DenseRows(CompiledRows):
     cdef void squares(self, Py_ssize_t lo, Py_ssize_t hi, const double* d,
                       double* out) noexcept nogil:
         cdef Py_ssize_t i, n = self.n_columns - self.intercept
-        self.combine(lo, hi, True, d, 1, out)
+        add_squares(hi - lo, n, self.load(lo, hi), self.width, d, out)
         if self.intercept:
             for i in range(hi - lo):
                 out[n] += d[i]
