@@ -31,10 +31,9 @@ from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from threadpoolctl import threadpool_limits
 
+from benchmarks import stated
 from benchmarks.judge import conic_solution, plain_objective_and_gap
 from benchmarks.pipelines import usual
-from benchmarks.stated import StatedBall
-from benchmarks.stated import search as stated_search
 
 SEED = 20_261_117
 TABLES = (
@@ -67,6 +66,12 @@ def best_times(
     return times
 
 
+def timed_fit(X: Any, y: Any, **ball: Any) -> tuple[Callable[[], Any], list[float]]:
+    """A fit to be timed, and a list that gets the gap of each run."""
+    gaps: list[float] = []
+    return lambda: gaps.append(stated.solve(X, y, n_jobs=1, **ball).gap), gaps
+
+
 def synthetic(n: int, p: int, seed: int) -> tuple[Any, Any]:
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, p))
@@ -79,7 +84,7 @@ def small(repeats: int) -> Iterator[tuple[str, float, float]]:
     for n, p in ((40, 3), (120, 7), (350, 12), (800, 25), (2200, 18), (6000, 50)):
         X, y = synthetic(n, p, SEED + n)
         for epsilon, kappa in ((0.01, 1.0), (0.05, 2.0), (0.1, np.inf)):
-            clf = StatedBall(epsilon, kappa).classifier()
+            clf = stated.classifier(epsilon, kappa)
             times = best_times(
                 {"ours": lambda: clf.fit(X, y), "plain": lambda: LogisticRegression().fit(X, y)},  # noqa: B023
                 3 * repeats,
@@ -101,8 +106,10 @@ def tables(repeats: int) -> Iterator[tuple[str, float, float]]:
         frame, y = table(name)
         plain = usual(frame, LogisticRegression(max_iter=1000))
         for epsilon, kappa in ((0.03, 3.0), (0.15, np.inf)):
-            ball = StatedBall(epsilon, kappa, feature_costs="std")
-            clf = ball.classifier(missing="median", categorical_features="from_dtype")
+            clf = stated.classifier(
+                epsilon, kappa, feature_costs="std", missing="median",
+                categorical_features="from_dtype",
+            )  # fmt: skip
             times = best_times(
                 {"ours": lambda: clf.fit(frame, y), "plain": lambda: plain.fit(frame, y)},  # noqa: B023
                 repeats,
@@ -115,7 +122,7 @@ def search(repeats: int) -> Iterator[tuple[str, float, float]]:
     for name in SEARCHED:
         frame, y = table(name)
         plain = usual(frame, LogisticRegressionCV(max_iter=1000))
-        clf = stated_search(missing="median")
+        clf = stated.search(missing="median")
         times = best_times(
             {"ours": lambda: clf.fit(frame, y), "plain": lambda: plain.fit(frame, y)},  # noqa: B023
             max(1, repeats // 2),
@@ -127,7 +134,7 @@ def search(repeats: int) -> Iterator[tuple[str, float, float]]:
 FIRST = """
 import time, numpy as np, scipy.sparse as sp, pandas as pd
 from benchmarks.pipelines import usual
-from benchmarks.stated import StatedBall
+from benchmarks import stated
 rng = np.random.default_rng(1)
 X = rng.standard_normal((300, 8)); y = X[:, 0] + rng.standard_normal(300) > 0
 if {kind!r} == "sparse": X = sp.random_array((300, 40), density=.1, rng=1, format="csr")
@@ -136,7 +143,7 @@ if {kind!r} == "table":
     X = pd.DataFrame(X[:, :2]).assign(c=rng.choice(list("abcd"), 300))
     X.columns = ["a", "b", "c"]
     options["categorical_features"] = "from_dtype"
-clf = StatedBall(.05, 2.).classifier(**options)
+clf = stated.classifier(.05, 2., **options)
 times = []
 for _ in range(3):
     start = time.perf_counter(); clf.fit(X, y)
@@ -168,15 +175,11 @@ def dense(repeats: int) -> Iterator[tuple[str, float, float]]:
             .values()
         )  # fmt: skip
         for kappa in (1.0, np.inf):
-            limit = StatedBall(kappa=kappa).epsilon_max(X, y)
+            limit = stated.epsilon_max(X, y, kappa=kappa)
             for share in (0.01, 0.2, 0.7, 0.95, 0.99):
-                ball, results = StatedBall(share * limit, kappa), []
-
-                def job() -> None:
-                    results.append(ball.solve(X, y, n_jobs=1))  # noqa: B023
-
-                ours = min(best_times({"ours": job}, max(1, repeats - 1)).values())
-                yield f"({n},{p}) {share} eps_max kappa={kappa}", ours / plain, results[-1].gap
+                fit, gaps = timed_fit(X, y, epsilon=share * limit, kappa=kappa)
+                ours = min(best_times({"ours": fit}, max(1, repeats - 1)).values())
+                yield f"({n},{p}) {share} eps_max kappa={kappa}", ours / plain, gaps[-1]
 
 
 def paths(repeats: int) -> Iterator[tuple[str, float, float]]:
@@ -185,15 +188,15 @@ def paths(repeats: int) -> Iterator[tuple[str, float, float]]:
     for name in ("a9a", "phishing"):
         cases[name] = svmlight(name)
     for name, (X, y) in cases.items():
-        limit = StatedBall(kappa=1.0).epsilon_max(X, y)
+        limit = stated.epsilon_max(X, y)
         radii = limit * np.geomspace(0.9, 1e-3, 30)
         gaps = []
 
         def run(warm: bool) -> None:
             start = None
             for epsilon in radii:  # noqa: B023
-                ball = StatedBall(float(epsilon), kappa=1.0)
-                start = ball.solve(X, y, n_jobs=1, start=start if warm else None)  # noqa: B023
+                known = start if warm else None
+                start = stated.solve(X, y, epsilon=float(epsilon), n_jobs=1, start=known)  # noqa: B023
                 gaps.append(start.gap)  # noqa: B023
 
         times = best_times({"warm": lambda: run(True), "cold": lambda: run(False)}, 1)
@@ -242,18 +245,14 @@ def sets(repeats: int) -> Iterator[tuple[str, float, float]]:
     fastest = []
     for name in (*SETS, "employment-ma"):
         X, y = employment() if name == "employment-ma" else svmlight(name)
-        results = []
-
-        def job() -> None:
-            results.append(StatedBall(0.1, kappa=1.0).solve(X, y, n_jobs=1))  # noqa: B023
-
+        fit, gaps = timed_fit(X, y, epsilon=0.1)
         exact = plain_fits(X, y)
         default = partial(LogisticRegression(max_iter=10_000).fit, X, y)
-        times = best_times({"ours": job, "default": default, **exact}, repeats)
+        times = best_times({"ours": fit, "default": default, **exact}, repeats)
         best = min(exact, key=lambda each: times[each])
         fastest.append(times["ours"] / times[best])
         what = f"{name} [{fastest[-1]:.2f}x {best}]"
-        yield what, times["ours"] / times["default"], results[-1].gap
+        yield what, times["ours"] / times["default"], gaps[-1]
     print(f"sets    of the fastest: mean {gmean(fastest):.2f}, worst {max(fastest):.2f}")
 
 
@@ -261,14 +260,10 @@ def references(repeats: int) -> Iterator[tuple[str, float, float]]:
     """Clarabel's time on the fastest form of the problem that cvxpy takes, over ours."""
     for n, p in ((3000, 100), (10_000, 100)):
         X, y = synthetic(n, p, SEED + p)
-        ball, results = StatedBall(0.1, kappa=1.0), []
-
-        def job() -> None:
-            results.append(ball.solve(X, y, n_jobs=1))  # noqa: B023
-
+        fit, gaps = timed_fit(X, y, epsilon=0.1)
         conic = partial(conic_solution, X, y, epsilon=0.1, kappa=1.0)
-        times = {**best_times({"ours": job}, repeats), **best_times({"conic": conic}, 1)}
-        yield f"({n},{p})", times["conic"] / times["ours"], results[-1].gap
+        times = {**best_times({"ours": fit}, repeats), **best_times({"conic": conic}, 1)}
+        yield f"({n},{p})", times["conic"] / times["ours"], gaps[-1]
 
 
 def scaling(repeats: int) -> Iterator[tuple[str, float, float]]:
@@ -276,13 +271,9 @@ def scaling(repeats: int) -> Iterator[tuple[str, float, float]]:
     times, gap = [], 0.0
     for n in (100_000, 1_000_000):
         X, y = synthetic(n, 100, SEED)
-        ball, results = StatedBall(0.1, kappa=1.0), []
-
-        def job() -> None:
-            results.append(ball.solve(X, y, n_jobs=1))  # noqa: B023
-
-        times.append(best_times({"ours": job}, repeats)["ours"] / n)
-        gap = max(gap, results[-1].gap)
+        fit, gaps = timed_fit(X, y, epsilon=0.1)
+        times.append(best_times({"ours": fit}, repeats)["ours"] / n)
+        gap = max(gap, *gaps)
     yield "10^6 over 10^5 rows, 100 columns", times[1] / times[0], gap
 
 
@@ -290,15 +281,15 @@ MEMORY = """
 from pathlib import Path
 from benchmarks.bars import synthetic
 from benchmarks.pipelines import usual
-from benchmarks.stated import StatedBall
+from benchmarks import stated
 def status(name):
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
-StatedBall(.1).solve(*synthetic(60, 5, 0))
+stated.solve(*synthetic(60, 5, 0), epsilon=.1)
 X, y = synthetic({n}, 100, 0)
 Path("/proc/self/clear_refs").write_text("5")
 before = status("VmRSS")
-gap = StatedBall(.1, kappa=1.).solve(X, y, n_jobs=1).gap
+gap = stated.solve(X, y, epsilon=.1, n_jobs=1).gap
 print((status("VmHWM") - before) / X.nbytes, gap)
 """
 
@@ -334,15 +325,10 @@ def places(repeats: int) -> Iterator[tuple[str, float, float]]:
             return time.process_time() + sum(client.run(time.process_time).values())
 
         for kappa in (1.0, np.inf):
-            ball, gaps = StatedBall(0.02, kappa), []
-
-            def job(place: str) -> None:
-                gaps.append(ball.solve(*data[place], n_jobs=1).gap)  # noqa: B023
-
-            jobs = {place: partial(job, place) for place in data}
-            times = best_times(jobs, repeats, processor)
+            fits = {k: timed_fit(*d, epsilon=0.02, kappa=kappa) for k, d in data.items()}
+            times = best_times({k: fit for k, (fit, _) in fits.items()}, repeats, processor)
             for place in ("map", "Dask"):
-                yield f"{place} kappa={kappa}", times[place] / times["memory"], max(gaps)
+                yield f"{place} kappa={kappa}", times[place] / times["memory"], fits[place][1][-1]
 
 
 _ALL = (small, tables, search, first, dense, paths, sets, references, scaling, memory, places)

@@ -29,8 +29,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
+from . import stated
 from .pipelines import ridge
-from .stated import StatedBall
 
 ROWS = Path(__file__).parent / "results" / "default_ball.csv"
 
@@ -115,8 +115,10 @@ def losses(X: Any, y: Any, size: int, seed: int) -> dict[str, float]:
     train, test = train_test_split(np.arange(len(y)), train_size=n, stratify=y, random_state=seed)
     models = {"ridge": ridge(X, min(5, int(np.bincount(y[train]).min())))}
     for norm, factor in CANDIDATES:
-        ball = StatedBall(factor / math.sqrt(n), math.inf, norm, "std")
-        models[f"{norm} {factor}"] = ball.classifier(categorical_features="from_dtype", **table)
+        models[f"{norm} {factor}"] = stated.classifier(
+            factor / math.sqrt(n), math.inf, norm=norm, feature_costs="std",
+            categorical_features="from_dtype", **table,
+        )  # fmt: skip
     found = {"n": n}
     for name, model in models.items():
         model.fit(rows[train], y[train])

@@ -22,7 +22,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
-import math
 import tempfile
 import warnings
 import zipfile
@@ -37,8 +36,8 @@ import numpy as np
 
 import drlogit
 from benchmarks import stated
-from benchmarks.domain_cases import domain_case
-from benchmarks.false_bounds import DIGITS, ClassJudge, Generated, Judge
+from benchmarks.false_bounds import judge_of
+from benchmarks.problems import Generated, awkward, domain_case
 
 Rng = np.random.Generator
 
@@ -62,10 +61,7 @@ class Sound:
 
     @classmethod
     def of(cls, name: str, problem: Generated) -> Sound:
-        judge = (ClassJudge if name == "classes" else Judge)(problem)
-        fits = [
-            stated.solve(problem.X, problem.y, tol=tol, **problem.options) for tol in (1e-6, 1e-10)
-        ]
+        judge, fits = judge_of(problem), [problem.solve(tol=tol) for tol in (1e-6, 1e-10)]
         return cls(name, problem, fits[0], min(map(judge.least_value, fits)), judge.value(fits[0]))
 
     def verify(self, result: drlogit.Result, proof: Path) -> drlogit.Verification:
@@ -223,60 +219,6 @@ def try_proof(rng: Rng, problems: list[Sound], folder: Path) -> str:
     return "accepted" if verdict.ok else verdict.reason.partition(":")[0].partition(" proves")[0]
 
 
-# --- fits of awkward data ----------------------------------------------------------------------
-
-
-def awkward(rng: Rng) -> dict[str, Any]:
-    """Keyword arguments of ``drlogit.solve``."""
-    n_samples, n_classes = int(rng.integers(6, 120)), int(rng.choice([2, 2, 2, 3, 4, 5]))
-    parts: list[Any] = []
-    costs: list[float] = []
-    groups: list[list[int]] = []
-    ends: list[tuple[float, float]] = []
-
-    def add(columns: Any, low: float = -math.inf, high: float = math.inf) -> list[int]:
-        cost = float(10.0 ** rng.uniform(-1, 1)) if rng.random() < 0.7 else math.inf
-        places = list(range(len(costs), len(costs) + columns.shape[1]))
-        parts.append(columns)
-        costs.extend([cost] * len(places))
-        ends.extend([(low, high)] * len(places))
-        return places
-
-    for _ in range(int(rng.integers(0, 3))):
-        size = int(rng.integers(1, 5))
-        kinds = size + int(size == 1 or rng.random() < 0.3)  # with or without "none"
-        places = add(np.eye(kinds)[rng.integers(0, kinds, n_samples)][:, :size])
-        if rng.random() < 0.8:
-            groups.append(places)
-    if rng.random() < 0.5:
-        x = rng.standard_normal((n_samples, 1))
-        add(x, float(x.min() - rng.random()), float(x.max() + rng.random()))
-    for _ in range(int(rng.integers(1, 4))):
-        far = 10.0 ** rng.uniform(0, 9) if rng.random() < 0.4 else 0.0
-        add(rng.standard_normal((n_samples, 1)) * 10.0 ** rng.uniform(-2, 2) + far)
-    X = np.concatenate(parts, axis=1)
-    deviation = X.std(axis=0)
-    Z = (X - X.mean(axis=0)) / np.where(deviation > 0.0, deviation, 1.0)
-    noise = rng.choice([0.0, 0.0, 0.01, 1.0, 1.0])  # zero: separated
-    scores = Z @ rng.standard_normal((Z.shape[1], n_classes))
-    y = (scores + noise * rng.gumbel(size=scores.shape)).argmax(axis=1)
-    y[:n_classes] = np.arange(n_classes)
-    case: dict[str, Any] = {
-        "X": X, "y": y, "epsilon": float(rng.choice([0.0, 1e-4, 0.001, 0.01, 0.05, 0.2, 1.0])),
-        "kappa": float(rng.choice([0.3, 1.0, 3.0, np.inf])), "feature_costs": np.array(costs),
-        "norm": str(rng.choice(["l1", "l2", "linf"])), "fit_intercept": bool(rng.random() < 0.5),
-        "categories": groups or None,
-    }  # fmt: skip
-    if rng.random() < 0.2:
-        case["kappa"] = np.append(1.0, rng.choice([0.5, 1.0, 4.0, np.inf], n_samples - 1))
-    if np.isfinite(ends).any():
-        case["bounds"] = tuple(np.array(ends).T)
-    if rng.random() < 0.5:
-        width = rng.choice([3.0, 12.0])
-        case["sample_weight"] = 10.0 ** rng.uniform(-width, width, n_samples)
-    return case
-
-
 def try_fit(rng: Rng, sound: None, folder: Path) -> str:
     """One honest fit, which must be accepted."""
     case = awkward(rng)
@@ -313,7 +255,6 @@ def main() -> None:
     parser.add_argument("--fits", type=int, default=300)
     parser.add_argument("--first", type=int, default=0)
     arguments = parser.parse_args()
-    mp.mp.dps = DIGITS
     failed = run("proofs", arguments.proofs, arguments.first, try_proof, sound_problems())
     failed += run("fits", arguments.fits, arguments.first, try_fit, None)
     raise SystemExit(bool(failed))

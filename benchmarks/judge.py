@@ -18,24 +18,6 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import entr, expit
 
-import drlogit
-from benchmarks import stated
-
-#: Gap of the fit whose bound judges others.
-_EXACT = 1e-9
-
-
-def robust_objective_and_gap(
-    X: Any, y: Any, coef: Any, intercept: float, *, epsilon: float, kappa: float, **options: Any
-) -> tuple[float, float]:
-    """The worst-case loss of a model, and how far above the certified bound of a fit it is."""
-    ball = {"epsilon": epsilon, "kappa": kappa, **options}
-    bound = stated.solve(X, y, tol=_EXACT, **ball).dual_objective
-    own, _ = stated.parts(ball)
-    weights = options.get("sample_weight")
-    value = drlogit.worst_case((coef, intercept), X, y, ball=own, sample_weight=weights).value
-    return value, value - bound
-
 
 def plain_objective_and_gap(
     X: Any, y: Any, coef: Any, intercept: float, C: float = 1.0

@@ -6,7 +6,6 @@ A ball that is stated here has the ℓ1 norm, a cost of one for a unit of each c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import drlogit
@@ -69,36 +68,3 @@ def search(epsilons: Any = 7, kappas: Any = 2, **options: Any) -> Any:
         return drlogit.DRLogisticRegressionCV(epsilons, kappas, ball=ball, **options)
     norm = options.pop("norm", "l1")
     return drlogit.DRLogisticRegressionCV(epsilons, kappas, norm, **options)
-
-
-@dataclass(frozen=True)
-class StatedBall:
-    """The ball of a cell: radius, flip cost, transport norm, and costs of features (None: all 1).
-
-    ``"std"`` as costs means one standard deviation of each column.
-    """
-
-    epsilon: float = 0.01
-    kappa: float = 1.0
-    norm: str = "l1"
-    feature_costs: str | None = None
-
-    def __str__(self) -> str:
-        return f"{self.norm}, eps={self.epsilon:g} kappa={self.kappa:g}"
-
-    @property
-    def ball(self) -> drlogit.Ball:
-        """The same as the package takes it."""
-        return drlogit.Ball(**vars(self))
-
-    def solve(self, X: Any, y: Any, **options: Any) -> drlogit.Result:
-        """What ``drlogit.solve`` returns."""
-        return drlogit.solve(X, y, self.ball, **options)
-
-    def epsilon_max(self, X: Any, y: Any) -> float:
-        """The radius from which on the model is constant; the ball's own counts for nothing."""
-        return float(drlogit.epsilon_max(X, y, self.ball))
-
-    def classifier(self, **options: Any) -> Any:
-        """The estimator, not fitted."""
-        return drlogit.DRLogisticRegression(ball=self.ball, **options)

@@ -34,8 +34,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import normalize
 from threadpoolctl import threadpool_limits
 
+from . import stated
 from .paper.datasets import load
-from .stated import StatedBall
 
 
 class Case(NamedTuple):
@@ -153,8 +153,8 @@ def lines(case: Case, max_time: float) -> Iterator[str]:
     X, y = case.data()
     plain, _ = best_of(lambda: LogisticRegression(tol=1e-6, max_iter=10_000).fit(X, y))
     for norm, epsilon, kappa, tol in case.fits:
-        ball = StatedBall(epsilon, kappa, norm)
-        fit = partial(ball.solve, X, y, tol=tol, n_jobs=1, max_time=max_time)
+        given = {"epsilon": epsilon, "kappa": kappa, "norm": norm, "tol": tol}
+        fit = partial(stated.solve, X, y, n_jobs=1, max_time=max_time, **given)
         seconds, found = best_of(fit)
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         yield (

@@ -28,7 +28,6 @@ def test_gap_of_the_plain_problem(C):
 
 def test_mutants_of_files_end_in_one_line(tmp_path):
     """The fuzz runs, a few of each; ``python -m benchmarks.fuzz_models`` runs more."""
-    fuzz_files.mp.mp.dps = fuzz_files.DIGITS
     attempts = (
         ("models", fuzz_models.try_model, fuzz_models.sound_models()),
         ("proofs", fuzz_files.try_proof, fuzz_files.sound_problems()),

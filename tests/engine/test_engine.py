@@ -9,8 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from benchmarks import stated, stress
-from benchmarks.domain_cases import domain_case
+from benchmarks import problems, stated
 
 import drlogit
 import zoo
@@ -45,9 +44,9 @@ def test_planted_solutions_are_found(norm, seed):
 
 @pytest.mark.parametrize("k", range(0, 1260, 9))
 def test_stress_grid_is_certified(k):
-    _, X, y, options = stress.problem(k)
-    result = stated.solve(X, y, **options)
-    assert result.gap <= 1e-6, (options, result)
+    problem = problems.numbers(k)
+    result = problem.solve()
+    assert result.gap <= 1e-6, (problem.options, result)
 
 
 FORMS = {
@@ -147,7 +146,7 @@ def test_loops_refuse_arrays_of_other_lengths():
 
 
 def test_a_block_keeps_what_a_table_fit_worked_out_but_not_in_a_pickle():
-    X, y, options = domain_case(5)
+    X, y, options = problems.domain_case(5)
     problem = stated.problem(X, y, **options)
     solve_problem(problem, tol=1e-6)
     rows, _ = problem.rows.compact or (problem.rows, None)

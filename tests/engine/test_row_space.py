@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from benchmarks import judge, stated
 
+import drlogit
 import zoo
 from drlogit.engine import row_space
 from drlogit.estimators.robust_classifier import result_of
@@ -53,7 +54,8 @@ def test_optimum_is_that_of_a_conic_solver(seed):
     options["kappa"] = 5.0 * options["epsilon"]
     found = stated.solve(X, y, tol=1e-8, **options)
     conic = judge.conic_solution(X, y, **options)
-    value, _ = judge.robust_objective_and_gap(X, y, conic.coef, conic.intercept, **options)
+    ball, _ = stated.parts(options)
+    value = drlogit.worst_case((conic.coef, conic.intercept), X, y, ball=ball).value
     assert found.gap <= 1e-8
     assert found.objective == pytest.approx(value, abs=1e-6)
 

@@ -7,7 +7,8 @@ from math import inf
 
 import numpy as np
 import pytest
-from benchmarks import torture
+from benchmarks import problems, stress
+from benchmarks.problems import Extreme
 from benchmarks.worst_cases import WORST_CASES, WorstCase, check_worst_case
 from hypothesis import given, settings
 
@@ -15,10 +16,7 @@ import drlogit
 
 pytestmark = pytest.mark.slow
 
-PLAIN = torture.Case(
-    seed=7, n_samples=30, n_features=3, shape="plain", storage="C", scale=1.0, spread=0.0,
-    weights="none", costs="none", epsilon=0.05, kappa=1.0, norm="l1", fit_intercept=True,
-)  # fmt: skip
+PLAIN = Extreme(seed=7, n_samples=30, n_features=3)
 
 #: Not certified once: full steps that are too long by many orders of magnitude; a second-order cone
 #: that runs ahead of the residuals; margins where the log-loss has no curvature; more free columns
@@ -66,11 +64,11 @@ FOUND = [
     ),
     replace(
         PLAIN, seed=9296588, n_samples=13, n_features=55, shape="zero rows and columns",
-        storage="csr, 64-bit indices", weights="some zero", costs="all immovable",
+        storage="csr", weights="some zero", costs="all immovable",
         epsilon=0.0025735852281314263, norm="l2", fit_intercept=False, in_units=False,
     ),
     replace(
-        PLAIN, seed=1466, n_samples=301, n_features=6, shape="duplicated columns", storage="F",
+        PLAIN, seed=1466, n_samples=301, n_features=6, shape="duplicated columns",
         spread=6.0, weights="some zero", costs="all immovable", kappa=inf, fit_intercept=False,
     ),
     replace(
@@ -100,50 +98,28 @@ NOT_PROVEN = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("case", NOT_PROVEN, ids=lambda case: case.shape)
-def test_what_was_not_proven_is_proven(case):
-    X, y, options = torture.data(case)
-    result = torture.solve(X, y, options)
-    assert result.converged
-    torture.check_proof(result, X, y, options)
+@pytest.mark.parametrize("case", [*FOUND, *NOT_PROVEN], ids=lambda case: case.shape)
+def test_what_was_found_is_certified_and_proven(case):
+    assert stress.check(problems.made(case)).converged
 
 
-@pytest.mark.parametrize("number", [20676])
-def test_what_was_not_proven_with_domains_is_proven(number):
-    totals = torture.Totals()
-    torture.check_domains(number, totals)
-    assert totals.open_cases == []
-
-
-@pytest.mark.parametrize("case", FOUND, ids=lambda case: case.shape)
-def test_what_was_found_is_certified(case):
-    totals = torture.Totals()
-    torture.check(case, totals)
-    assert totals.ended == {"certified": 1}
-
-
-def test_trust_rows_give_way_in_the_end():
-    """Where ε is large, what they carry is a small share of it, and yet all of the gap."""
-    totals = torture.Totals()
-    torture.check_domains(3968635808, totals)
-    assert totals.open_cases == []
+#: Not proven once; and one where ε is large: what trust rows carry is a small share of it.
+@pytest.mark.parametrize("number", [20676, 3968635808])
+def test_what_was_found_with_domains_is_certified_and_proven(number):
+    assert stress.check(problems.domains(number)).converged
 
 
 @pytest.mark.parametrize("seed", [0, 1, 4, 11, 21])
 def test_starts_of_similar_problems(seed):
-    case = replace(PLAIN, seed=seed, n_samples=2000, n_features=8)
-    X, y, options = torture.data(case)
-    totals, rng = torture.Totals(), np.random.default_rng(seed)
-    found = torture.check_start(torture.solve(X, y, options), X, y, options, totals, rng)
-    assert found.converged
+    problem = problems.made(replace(PLAIN, seed=seed, n_samples=2000 + seed, n_features=8))
+    stress.started(problem, problem.solve())
 
 
 def test_broken_rules_are_noticed(monkeypatch):
     right = drlogit.solve
 
     def careless(X, y, ball, **options):
-        if isinstance(X, np.ndarray):
-            X[0, 0] += 1.0
+        X[0, 0] += 1.0
         return right(X, y, ball, **options)
 
     def sloppy(X, y, ball, **options):
@@ -155,7 +131,7 @@ def test_broken_rules_are_noticed(monkeypatch):
     for wrong, complaint in ((careless, "changed"), (sloppy, "say"), (broken, "not finite")):
         monkeypatch.setattr(drlogit, "solve", wrong)
         with pytest.raises(AssertionError, match=complaint):
-            torture.check(PLAIN, torture.Totals())
+            stress.check(problems.made(PLAIN))
 
 
 #: Outside their balls once: by 1.3e-7; with a loss 1.9e-3 above the supremum; where samples far

@@ -7,7 +7,8 @@ import mpmath
 import numpy as np
 import pytest
 from benchmarks import stated
-from benchmarks.false_bounds import Generated, Judge
+from benchmarks.false_bounds import Judge
+from benchmarks.problems import Generated
 
 import zoo
 from class_zoo import generated

@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from benchmarks import stated
-from benchmarks.false_bounds import Generated, Judge
-from benchmarks.fuzz_files import awkward
+from benchmarks.false_bounds import Judge
+from benchmarks.problems import Generated, awkward
 
 import drlogit
 from drlogit.problem.dual_point import DualPoint, Moves
