@@ -205,7 +205,7 @@ DAMAGE = [
     (["notes"], 3, "'notes'"),
 ]
 DAMAGE_TO_TABLES = [
-    (["features", "columns", 1, "levels"], ..., "'features' has no 'levels'"),
+    (["features", "columns", 1, "levels"], ..., "'features'"),
     (["features", "columns", 1, "levels"], [[1], 2], "levels must all be texts, all numbers"),
     (["features", "columns", 1, "levels"], ["x"], "must make 4 columns, one for each coefficient"),
     (["features", "columns"], [], "'features'"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -40,22 +40,23 @@ from ..rows.interface import Rows
 from ..rows.parquet import is_dataset, labels_in, levels_in, mapped, parts_of
 from .tables.encoding import (
     FILLS,
+    categories_of,
     encoding_of,
-    find_categorical,
     is_sparse,
+    matrix_of_part,
     matrix_of_table,
     names_of_columns,
-    statistics_of,
 )
 from .tables.frames import TableColumn, columns_of, is_frame, is_table
-from .tables.remarks import (
-    SORTED,
-    columns_seen,
-    remarks_on,
-    remarks_on_labels,
-    remarks_on_new,
+from .tables.remarks import SORTED, remarks_on, remarks_on_labels, remarks_on_new
+from .tables.statistics import (
+    Statistics,
+    merged,
+    seen_in,
+    statistics_in,
+    statistics_of,
+    statistics_of_part,
 )
-from .tables.stored import categories_of, encoded_part, learned, sums_in, sums_of
 
 #: Nobody looks at the columns of wider frames of numbers, and remarks on them would take a second;
 #: arrays of numbers get none.
@@ -266,8 +267,9 @@ def with_class_weights(
 class ReadTable(NamedTuple):
     """X as a matrix, and what is known of its columns.
 
-    ``features`` are None if all columns are numbers as they are.  ``seen`` is
-    :func:`columns_seen`, and remarks are made on what is ``described``.
+    ``features`` are None if all columns are numbers as they are.  ``seen`` are the smallest number,
+    the largest number and the share of missing values of each column, as three rows.  Remarks are
+    made on what is ``described``.
     """
 
     matrix: Matrix
@@ -279,10 +281,8 @@ class ReadTable(NamedTuple):
 def _read(estimator: Any, X: Any, sample_weight: Any, ball: Ball) -> ReadTable:
     """X for a fit; the estimator remembers the names of its columns."""
     wanted, fill = estimator.categorical_features, estimator.missing
-    if isinstance(X, _Stored):
-        return _read_dataset(estimator, X.dataset, X.target, sample_weight, ball)
-    if is_dask(X):  # checked where they lie, by the fit
-        return _read_dask(estimator, X, sample_weight, ball)
+    if isinstance(X, _Stored) or is_dask(X):
+        return _read_parts(estimator, X, sample_weight, ball)
     framed = is_frame(X)
     if isinstance(wanted, str) and wanted == "from_dtype" and not framed:
         wanted = None  # an array has one type
@@ -291,26 +291,30 @@ def _read(estimator: Any, X: Any, sample_weight: Any, ball: Ball) -> ReadTable:
             "categorical_features needs a data frame or a dense array, got "
             f"{type(X).__name__}; declare one-hot columns with the categories of a ball"
         )
-    if wanted is None and fill != "error" and not framed and not sp.issparse(X):
+    fills = fill != "error" and not sp.issparse(X)
+    if fills and wanted is None and not framed:
         X = _with_gaps(estimator, X, reset=True)
-    encodes = is_table(X) and (wanted is not None or fill != "error")
-    columns = columns_of(X) if framed or encodes else []
-    categorical = find_categorical(columns, wanted, ball.categories)
-    by = "by type" if isinstance(wanted, str) else "stated"
-    each = [(column, by if j in categorical else None) for j, column in enumerate(columns)]
-    if not categorical and (fill == "error" or not is_table(X)):
-        features, matrix = None, _numbers(estimator, X, reset=True)
-    else:
+    columns = columns_of(X) if framed or fills or wanted is not None else []
+    categories = categories_of(columns, wanted, ball.categories)
+    encodes = fills or bool(categories)
+    if encodes:
         _check_table(estimator, X, reset=True)
-        weights = check_weights(sample_weight, X.shape[0])
-        features = encoding_of(statistics_of(column, fill, weights, kind) for column, kind in each)
-        if not any(feature.columns.size for feature in features):
-            said = (remark for column, kind in each for remark in remarks_on(column, kind))
-            raise ValueError(f"X has no usable column: {'; '.join(said):.300}")
-        matrix = matrix_of_table(features, columns)
-    if not categorical and not (framed and len(each) <= _LOOKED_AT):
-        each = []
-    return ReadTable(matrix, features, columns_seen(each) if each else None, each)
+    else:
+        matrix = _numbers(estimator, X, reset=True)
+    each = [(column, categories.get(column.name)) for column in columns]
+    described = each if categories or (framed and len(each) <= _LOOKED_AT) else []
+    if not encodes:
+        seen = None
+        if described and not sp.issparse(matrix):
+            seen = np.stack([matrix.min(axis=0), matrix.max(axis=0), np.zeros(len(each))])
+        return ReadTable(matrix, None, seen, described)
+    known = statistics_of(columns, categories, check_weights(sample_weight, X.shape[0]), fill)
+    features = encoding_of(column.encoding(name, fill) for name, column in known.items())
+    if not any(feature.columns.size for feature in features):
+        said = (remark for column in each for remark in remarks_on(*column))
+        raise ValueError(f"X has no usable column: {'; '.join(said):.300}")
+    matrix = matrix_of_table(features, columns)
+    return ReadTable(matrix, features, seen_in(known) if described else None, described)
 
 
 class _Stored(NamedTuple):
@@ -320,49 +324,57 @@ class _Stored(NamedTuple):
     target: str
 
 
-def _read_dataset(estimator: Any, X: Any, target: str, sample_weight: Any, ball: Ball) -> ReadTable:
-    """All columns of a dataset but the labels, encoded in a file."""
-    names, fill = [name for name in X.schema.names if name != target], estimator.missing
-    first = next(parts_of(X, names))
-    _check_table(estimator, first, reset=True)
-    levels = levels_in(X) & {*names}
-    chosen = categories_of(first, levels, estimator.categorical_features, ball.categories)
-    weights = check_weights(sample_weight, X.count_rows())
-    features, seen = learned(sums_in(X, chosen, names, weights), chosen, names, fill)
-    plain = not chosen and fill == "error"
-    sparse = is_sparse(len(names), sum(feature.columns.size for feature in features))
-    encoded = (encoded_part(part, features, sparse) for part in parts_of(X, names))
-    matrix = mapped(encoded, weights.size * len(names))
-    return ReadTable(matrix, None if plain else features, seen)
-
-
-def _read_dask(estimator: Any, X: Any, sample_weight: Any, ball: Ball) -> ReadTable:
-    """A Dask collection as it is, or a frame encoded part by part."""
+def _read_parts(estimator: Any, X: Any, sample_weight: Any, ball: Ball) -> ReadTable:
+    """All columns of a dataset but the labels, or of a frame of Dask, encoded part by part."""
     wanted, fill = estimator.categorical_features, estimator.missing
-    dtypes = getattr(X, "dtypes", None)
-    if dtypes is None:
-        if fill != "error" or not (wanted is None or wanted == "from_dtype"):
-            raise ValueError("a Dask array has numbers only: pass a Dask frame to encode columns")
+    if isinstance(X, _Stored):
+        X, names = X.dataset, [name for name in X.dataset.schema.names if name != X.target]
+        first, typed = next(parts_of(X, names)), levels_in(X)
+        _check_table(estimator, first, reset=True)
+    else:  # checked where it lies, by the fit
         _remember_columns(estimator, X)
-        return ReadTable(X)
-    from ..rows.dask_collections import map_rows, sums_of_parts  # an optional package
+        if not hasattr(X, "dtypes"):
+            if fill != "error" or not (wanted is None or isinstance(wanted, str)):
+                raise ValueError("a Dask array has numbers only: pass a Dask frame to encode it")
+            return ReadTable(X)
+        from ..rows.dask_collections import map_rows, sums_of_parts  # an optional package
 
-    first = X.head(100)
-    levels = {name for name, dtype in dtypes.items() if getattr(dtype, "kind", "O") not in "iuf"}
-    chosen = categories_of(first, levels, wanted, ball.categories)
-    _remember_columns(estimator, X)
-    if not chosen and fill == "error":
-        return ReadTable(X)
-    if sample_weight is not None:
-        raise ValueError(
-            "sample_weight needs numbers in a Dask frame, or a table in memory or in Parquet"
-        )
-    sums = sums_of_parts(partial(sums_of, categories=chosen), X)
-    features, seen = learned(sums, chosen, [*X.columns], fill)
+        first, names = X.head(100), [*X.columns]
+        typed = {name for name in names if getattr(X.dtypes[name], "kind", "O") not in "iuf"}
+    categories = categories_of(columns_of(first), wanted, ball.categories, typed)
+    encodes = fill != "error" or bool(categories)
+    parts: Iterable[Statistics]
+    if fill == "median":
+        raise ValueError("missing='median' needs X in memory: use missing='mean', or fill it in")
+    if is_dask(X):
+        if not encodes:
+            return ReadTable(X)
+        if sample_weight is not None:
+            raise ValueError(
+                "sample_weight needs numbers in a Dask frame, or a table in memory or in Parquet"
+            )
+        parts = sums_of_parts(partial(statistics_of_part, categories=categories), X)
+    else:
+        parts = statistics_in(X, categories, names, check_weights(sample_weight, X.count_rows()))
+    known = merged(parts, categories, names)
+    features = encoding_of(column.encoding(name, fill) for name, column in known.items())
+    for feature in features:
+        if not feature.columns.size:
+            warnings.warn(
+                f"column {feature.name!r:.60} is ignored: it has no values, or looks like a row "
+                "identifier; name it in categorical_features to keep it",
+                UserWarning,
+                stacklevel=6,
+            )
     width = sum(feature.columns.size for feature in features)
-    sparse = is_sparse(len(features), width)
-    matrix = map_rows(partial(encoded_part, features=features, sparse=sparse), X, width, np.float64)
-    return ReadTable(matrix, features, seen)
+    if not width:
+        raise ValueError("X has no usable column: all are without values, or identify rows")
+    encode = partial(matrix_of_part, features=features, sparse=is_sparse(len(names), width))
+    if is_dask(X):
+        matrix = map_rows(encode, X, width, np.float64)
+    else:
+        matrix = mapped(map(encode, parts_of(X, names)), X.count_rows() * len(names))
+    return ReadTable(matrix, features if encodes else None, seen_in(known))
 
 
 def names_given(model: Any) -> Sequence[Any]:

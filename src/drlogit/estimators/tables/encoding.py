@@ -12,25 +12,23 @@ for missing and new values:
   contribution of each category over the training samples at zero, so an unknown level counts as the
   average training sample.
 
-All of it follows from statistics of the columns (:class:`ColumnStatistics`, :func:`encoding_of`).
+All of it follows from statistics of the columns (``statistics.py``, :func:`encoding_of`).
 :func:`column_transformer` is the same as scikit-learn has it; :func:`matrix_of_table` computes the
 same matrix in a tenth of the time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import scipy.sparse as sp
 
 from ...problem.features import Feature, position_of
-from ...problem.table_statistics import deviation_of
-from ...rows.arrays import FloatArray, Matrix
+from ...rows.arrays import Matrix
 from ...rows.checks import TOO_LARGE, settled
-from .frames import TableColumn, spelt
-from .remarks import tells_rows_apart
+from .frames import TableColumn, columns_of, spelt
 
 #: Replacements for a missing number.
 Fill: TypeAlias = Literal["error", "mean", "median"]
@@ -41,34 +39,28 @@ _DENSE_ENTRIES = 2**16
 _DENSE_SHARE = 0.25
 
 
-class ColumnStatistics(NamedTuple):
-    """What the encoding of a column follows from, wherever its rows are.
+class ColumnEncoding(NamedTuple):
+    """What becomes of a column.
 
-    A category has its ``levels`` in order (:func:`levels_of`), a number has None.  Of a number,
-    ``deviation`` is the weighted standard deviation without missing values, 1 for a constant, and
-    ``fill`` replaces missing values.  A column that is not used is ignored.
+    A category has its ``levels`` in order, the missing one (None) last; a number has None, its
+    standard ``deviation``, and what is put in place of missing values, if anything.
     """
 
     name: Any
-    levels: tuple[Any, ...] | None = None
+    levels: Sequence[Any] | None
     fill: float | None = None
-    deviation: float = 1.0
     is_used: bool = True
+    deviation: float = 1.0
 
 
-def levels_of(counts: Mapping[Any, int]) -> tuple[Any, ...]:
-    """The levels of a category that occur, in order, the missing one (None) last."""
-    return (*sorted(level for level in counts if level is not None), *[None] * (None in counts))
-
-
-def encoding_of(columns: Iterable[ColumnStatistics]) -> tuple[Feature, ...]:
-    """The encoding of a table from statistics of its columns.
+def encoding_of(columns: Iterable[ColumnEncoding]) -> tuple[Feature, ...]:
+    """The encoding of a table.
 
     Each column of the table becomes the next columns of the matrix: one for a number, one for each
     level of a category, none if it is not used.
     """
     features, width = list[Feature](), 0
-    for name, levels, fill, deviation, is_used in columns:
+    for name, levels, fill, is_used, deviation in columns:
         if levels is None:
             places = np.arange(width, width + bool(is_used))
             feature = Feature(name, places, deviation=deviation, fill=fill)
@@ -80,24 +72,6 @@ def encoding_of(columns: Iterable[ColumnStatistics]) -> tuple[Feature, ...]:
         features.append(feature)
         width += places.size
     return tuple(features)
-
-
-def statistics_of(
-    column: TableColumn, fill: str, weights: FloatArray, category: str | None
-) -> ColumnStatistics:
-    """The statistics of a column in memory; a ``category`` is "stated" or found "by type".
-
-    Text that identifies rows is ignored, unless it was stated that it is a category.
-    """
-    if category is not None:
-        apart = category == "by type" and column.kind == "text" and tells_rows_apart(column.counts)
-        return ColumnStatistics(column.name, () if apart else levels_of(column.counts))
-    values, stand_in = column.numbers, None
-    there = values[np.isfinite(values)]
-    if fill != "error" and there.size:
-        stand_in = float(np.mean(there) if fill == "mean" else np.median(there))
-    is_used = fill == "error" or there.size > 0
-    return ColumnStatistics(column.name, None, stand_in, deviation_of(values, weights), is_used)
 
 
 def names_of_columns(features: Iterable[Feature]) -> list[str]:
@@ -118,8 +92,10 @@ def is_sparse(n_columns: int, width: int) -> bool:
     return n_columns <= _DENSE_SHARE * width
 
 
-def matrix_of_table(features: Sequence[Feature], given: Sequence[TableColumn]) -> Matrix:
-    """The rows of a table as a matrix, sparse where that is worth it."""
+def matrix_of_table(
+    features: Sequence[Feature], given: Sequence[TableColumn], *, sparse: bool | None = None
+) -> Matrix:
+    """The rows of a table as a matrix, dense or ``sparse`` as stated, or as is worth it."""
     n_rows, n_columns = len(given[0].values), len(given)
     width = sum(feature.columns.size for feature in features)
     places = np.full((n_rows, n_columns), -1, dtype=np.int32)
@@ -135,38 +111,52 @@ def matrix_of_table(features: Sequence[Feature], given: Sequence[TableColumn]) -
         if feature.fill is not None:
             values[np.isnan(column.numbers), j] = feature.fill
     there = places >= 0
-    if n_rows * width > _DENSE_ENTRIES and is_sparse(n_columns, width):
+    if sparse is None:
+        sparse = n_rows * width > _DENSE_ENTRIES and is_sparse(n_columns, width)
+    matrix: Matrix
+    if sparse:
         ends = np.append(0, np.cumsum(np.count_nonzero(there, axis=1)))
         entries = values[there], places[there], ends
-        return settled(sp.csr_array(entries, shape=(n_rows, width)), names_of_columns(features))
-    matrix = np.zeros((n_rows, width))
-    matrix[np.nonzero(there)[0], places[there]] = values[there]
+        matrix = sp.csr_array(entries, shape=(n_rows, width))
+    else:
+        matrix = np.zeros((n_rows, width))
+        matrix[np.nonzero(there)[0], places[there]] = values[there]
     return settled(matrix, names_of_columns(features))
 
 
-def find_categorical(given: Sequence[TableColumn], wanted: Any, groups: Any = None) -> list[int]:
-    """Positions of the columns that are categories.
+def matrix_of_part(part: Any, features: Sequence[Feature], sparse: bool) -> Matrix:
+    """The rows of a part of a table."""
+    return matrix_of_table(features, columns_of(part), sparse=sparse)
+
+
+def categories_of(
+    given: Sequence[TableColumn], wanted: Any, groups: Any = None, typed: Collection[Any] = ()
+) -> dict[Any, str]:
+    """Which columns are categories, each "by type" or "stated".
 
     ``wanted`` is "from_dtype" (text, categories and truth values are), None, or names or positions
-    of columns.  Columns in ``groups`` are not asked for their type.
+    of columns.  Columns in ``groups`` are not asked for their type.  Those that are ``typed`` hold
+    levels by a type that these rows may not show.
     """
     names = [column.name for column in given]
     if wanted is None:
-        return []
-    if isinstance(wanted, str):
-        if wanted != "from_dtype":
-            raise ValueError(
-                "categorical_features must be 'from_dtype', None, or a list of names or positions, "
-                f"got {wanted!r:.60}"
-            )
-        known = {
-            position_of(column, names, "categories")
-            for group in groups or ()
-            for column in group
-            if column is not None
-        }
-        return [j for j, each in enumerate(given) if j not in known and each.holds_levels]
-    return sorted({position_of(each, names, "categorical_features") for each in wanted})
+        return {}
+    if not isinstance(wanted, str):
+        stated = {position_of(each, names, "categorical_features") for each in wanted}
+        return {names[j]: "stated" for j in sorted(stated)}
+    if wanted != "from_dtype":
+        raise ValueError(
+            "categorical_features must be 'from_dtype', None, or a list of names or positions, "
+            f"got {wanted!r:.60}"
+        )
+    known = {
+        names[position_of(column, names, "categories")]
+        for group in groups or ()
+        for column in group
+        if column is not None
+    }
+    asked = [column for column in given if column.name not in known]
+    return {each.name: "by type" for each in asked if each.holds_levels or each.name in typed}
 
 
 # --- as plain values ----------------------------------------------------------------------------
@@ -182,7 +172,7 @@ def features_stated(
 ) -> tuple[Feature, ...]:
     """The inverse of :func:`statement_of`, with names and deviations; or ``ValueError``."""
     columns = [
-        ColumnStatistics(name, each["levels"], each["fill"], deviation, each["is_used"])
+        ColumnEncoding(name, **each, deviation=deviation)
         for name, each, deviation in zip(names, stated, deviations, strict=True)
     ]
     for _, levels, fill, _, _ in columns:

@@ -180,21 +180,6 @@ _SHARE, _ABSURD = 0.05, 10.0
 _BY_ACCIDENT = 1e-3
 
 
-def columns_seen(columns: Sequence[tuple[TableColumn, str | None]]) -> FloatArray:
-    """Smallest number, largest number and share of missing values of each column, as three rows.
-
-    The numbers are NaN for categories, those columns that have a kind.
-    """
-    seen = np.full((3, len(columns)), np.nan)
-    for j, (column, kind) in enumerate(columns):
-        if kind is None:
-            values = column.numbers
-            seen[:, j] = np.fmin.reduce(values), np.fmax.reduce(values), np.isnan(values).mean()
-        else:
-            seen[2, j] = column.counts[None] / len(column.values)
-    return seen
-
-
 def remarks_on_new(columns: Sequence[TableColumn], features: Features) -> list[str]:
     """Warnings about new rows, given the features of the fit."""
     assert features.seen is not None
