@@ -10,6 +10,7 @@ from benchmarks import stated
 
 import drlogit
 import zoo
+from drlogit.fitting.solving import solve_problem
 from drlogit.starts import sample
 from zoo import thin_data as data
 
@@ -56,6 +57,30 @@ def test_rows_in_a_file_take_the_path_of_rows_in_memory():
         for x in (zoo.mapped(X), X)
     )
     assert there == pytest.approx(here, abs=0.01)
+
+
+@pytest.mark.parametrize(("kind", "n_classes"), [("numbers", 2), ("moved", 3), ("categories", 2)])
+def test_what_is_kept_of_rows_in_a_file_is_in_files(kind, n_classes, monkeypatch):
+    """Many blocks, and a fraction of the memory that the same fit takes of arrays in memory."""
+    monkeypatch.setattr("drlogit.rows.local._MAPPED_ROWS", 1000)
+    monkeypatch.setattr("drlogit.rows.on_disk._LARGE", 0)
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.eye(4)[rng.integers(4, size=5_000)], rng.normal(size=(5_000, 3))])
+    y = (X @ rng.normal(size=(7, n_classes)) + rng.gumbel(size=(5_000, n_classes))).argmax(axis=1)
+    X[:, 6] += 1e4 * (kind == "moved")
+    groups = {"categories": [[0, 1, 2, 3]]} if kind == "categories" else {}
+    found, peaks = [], []
+    for x in (zoo.mapped(X), X):
+        tracemalloc.start()
+        try:
+            problem = stated.problem(x, y, **OPTIONS, **groups, n_jobs=1)
+            found.append(solve_problem(problem, tol=1e-7, solver="interior-point"))
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    assert found[0].objective == pytest.approx(found[1].objective, abs=1e-7)
+    assert found[0].gap <= 1e-7
+    assert peaks[0] <= 0.4 * peaks[1]
 
 
 def test_errors_name_the_row():

@@ -178,7 +178,9 @@ class TableLayout:
         now = np.hstack([items_of(block, self.domains).now, codes_of(block, self.domains.held)])
         last = [self.position[levels[-1]] for levels in self.there.levels]
         last += [-1] * len(self.domains.held)
-        return np.where(now < 0, np.array(last, dtype=np.int32), self.position[now])
+        codes = np.where(now < 0, np.array(last, dtype=np.int32), self.position[now])
+        found: NDArray[np.int32] = block.beside(codes)
+        return found
 
     # --- there and back ---------------------------------------------------------------------
 

@@ -29,7 +29,7 @@ def codes_of(block: Block, groups: tuple[IndexArray, ...]) -> NDArray[np.int32]:
     kept = block.kept.setdefault("codes", {})
     new = tuple(group for group in groups if group.tobytes() not in kept)
     if new:
-        found = category_codes(block.X, new).now
+        found = block.beside(category_codes(block.X, new).now)
         kept.update((group.tobytes(), found[:, k]) for k, group in enumerate(new))
     now = np.empty((block.y.size, len(groups)), dtype=np.int32)
     for k, group in enumerate(groups):

@@ -190,7 +190,7 @@ def items_of(block: Block, domains: Domains) -> ItemTable:
     if kept is None or kept[0] is not domains:
         now = codes_of(block, domains.groups)
         values = np.ascontiguousarray(dense_columns(block.X, domains.bounded))
-        kept = block.kept["items"] = domains, ItemTable(now, values)
+        kept = block.kept["items"] = domains, block.beside(ItemTable(now, values))
     table: ItemTable = kept[1]
     return table
 
@@ -317,7 +317,7 @@ def _check_rows(
 
     Samples of weight zero are checked, but do not make "none" a category.
     """
-    codes = category_codes(block.X, declared.groups)
+    codes = block.beside(category_codes(block.X, declared.groups))
     own = enumerate(declared.groups)
     block.kept["codes"] = {group.tobytes(): codes.now[:, k] for k, group in own}
     for i in np.flatnonzero(codes.wrong >= 0)[:1]:

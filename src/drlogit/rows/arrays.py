@@ -40,10 +40,17 @@ def refuse_dask(what: str, *given: Any) -> None:
 
 def is_mapped(X: Any) -> bool:
     """Whether X is, or is a view of, an array in a file (``np.memmap``), dense or sparse."""
-    X = X.data if hasattr(X, "indptr") else X
-    while isinstance(X, np.ndarray):
-        X = X.base
-    return isinstance(X, mmap)
+    return file_of(X.data if hasattr(X, "indptr") else X) is not None
+
+
+def file_of(X: Any) -> Any:
+    """The array in a file that X is a view of, by NumPy or Cython; None if there is none."""
+    while isinstance(X, np.ndarray) or "memoryview" in type(X).__name__:  # Cython's, too
+        base = X.obj if isinstance(X, memoryview) else X.base
+        if isinstance(base, mmap):
+            return X
+        X = base
+    return None
 
 
 def beyond_memory(X: Any) -> bool:

@@ -21,6 +21,7 @@ from ._products import (
 )
 from .arrays import FloatArray, Matrix, SingleArray, is_mapped
 from .matrix import ShiftedArray, compiled, outer_product, row_chunks, row_range, shifted
+from .on_disk import on_disk
 
 
 class Totals(NamedTuple):
@@ -92,6 +93,15 @@ class Block:
         return matrix
 
     @cached_property
+    def is_mapped(self) -> bool:
+        """Whether the features are in a file."""
+        return is_mapped(self.X.array if isinstance(self.X, ShiftedArray) else self.X)
+
+    def beside(self, value: Any) -> Any:
+        """What is to be kept of each sample: in a file if the features are in one."""
+        return on_disk(value) if self.is_mapped else value
+
+    @cached_property
     def compiled(self) -> CompiledRows:
         """The samples in the form of the compiled loops."""
         return compiled(self.X, self.y, self.weights, self.intercept)
@@ -103,8 +113,7 @@ class Block:
         None as well if the units of the columns differ so much that coefficients of some would be
         rounded to zero beside those of others.
         """
-        stored = self.X.array if isinstance(self.X, ShiftedArray) else self.X
-        if not isinstance(stored, np.ndarray) or is_mapped(stored):
+        if sp.issparse(self.X) or self.is_mapped:
             return None
         with np.errstate(over="ignore"):
             found = np.ascontiguousarray(self.X, np.float32)
@@ -120,7 +129,7 @@ class Block:
 
     def shifted(self, shift: FloatArray) -> Block:
         """The same samples with features ``x - shift``."""
-        return self.changed(X=shifted(self.X, shift))
+        return self.changed(X=self.beside(shifted(self.X, shift)))
 
     @property
     def totals(self) -> Totals:
@@ -150,7 +159,7 @@ class Block:
     def part(self, first: int, last: int) -> Block:
         """Samples ``first`` to ``last - 1``, as views."""
         rows = slice(first, last)
-        X = row_range(self.X, first, last)
+        X = self.beside(row_range(self.X, first, last))
         flip_multiples = None if self.flip_multiples is None else self.flip_multiples[rows]
         return Block(X, self.y[rows], self.weights[rows], self.intercept, flip_multiples)
 
@@ -159,7 +168,7 @@ class Block:
         own = {
             name: value
             for name, value in self.__dict__.items()
-            if name not in ("compiled", "single")
+            if name not in ("compiled", "single", "is_mapped")
         }
         return own | {"kept": {}}
 

@@ -11,12 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import FloatArray, IndexArray, Matrix, is_mapped
+from .arrays import FloatArray, IndexArray, Matrix
 from .blocks import Block, join_blocks
 from .interface import BlockFunction, BlockState, Rows
-from .matrix import ShiftedArray, held, matmat, nonzeros, take_columns, thin_copy
+from .matrix import held, matmat, nonzeros, take_columns, thin_copy
 from .reductions import Reduction, merge_reductions
 from .repeats import merge_repeats
+
+#: Rows of a block in a file: what is made of it in a visit is in memory.
+_MAPPED_ROWS = 1 << 17
 
 
 class LocalRows(Rows):
@@ -49,7 +52,7 @@ class LocalRows(Rows):
         if len(self.blocks) == 1:  # nothing to combine; this matters for small fits
             before = None if state is None else state[0]
             only, reductions = function(self.blocks[0], before, *arguments)
-            new: Any = (only,)
+            new: Any = (self.blocks[0].beside(only),)
         else:
             new, reductions = self.visit(function, state, arguments)
         return new, tuple([item.value for item in reductions])
@@ -67,7 +70,7 @@ class LocalRows(Rows):
             with np.errstate(**errors):  # a new thread starts with NumPy's defaults
                 for block, before in zip(blocks[first:last], states[first:last], strict=True):
                     after, found = function(block, before, *arguments)
-                    new.append(after)
+                    new.append(block.beside(after))
                     merged = found if merged is None else merge_reductions(merged, found)
             return new, merged or ()
 
@@ -147,8 +150,7 @@ class LocalRows(Rows):
     @property
     def in_memory(self) -> bool:
         """Whether the features are in memory; otherwise each pass reads them, without copies."""
-        X = self.blocks[0].X
-        return not is_mapped(X.array if isinstance(X, ShiftedArray) else X)
+        return not self.blocks[0].is_mapped
 
     @cached_property
     def compact(self) -> tuple[LocalRows, IndexArray | None] | None:
@@ -183,11 +185,15 @@ def _compact(block: Block) -> tuple[Block, IndexArray | None]:
 
 
 def memory_rows(block: Block, n_threads: int = 1) -> LocalRows:
-    """Rows of one block, split into views of about equal length, one for each thread."""
-    n = block.y.size
-    whole = Block(held(block.X), block.y, block.weights, block.intercept, block.flip_multiples)
+    """Rows of one block, split into views of about equal length, one for each thread.
+
+    Rows in a file are split into more, and so is what is kept beside them.
+    """
+    n, beside = block.y.size, block.beside
+    whole = block.changed(X=held(block.X), y=beside(block.y), weights=beside(block.weights))
     blocks = [whole]
-    if n_threads > 1:
-        cuts = np.linspace(0, n, min(n_threads, n) + 1).astype(int).tolist()
+    n_blocks = max(n_threads, n // _MAPPED_ROWS if whole.is_mapped else 1)
+    if n_blocks > 1:
+        cuts = np.linspace(0, n, min(n_blocks, n) + 1).astype(int).tolist()
         blocks = [whole.part(i, j) for i, j in pairwise(cuts)]
     return LocalRows(blocks, n_threads, n_nonzeros=nonzeros(whole.X))
