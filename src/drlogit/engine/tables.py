@@ -49,15 +49,14 @@ from .interior_point import gain_at_fixed_lambda, slopes_at
 from .protocols import Samples
 from .settings import SETTINGS
 
-#: Columns of sparse rows with at least this share of entries are kept as dense ones; so are the
-#: levels of groups that have it on average.
+#: Columns of sparse rows with at least this share of entries are kept as dense ones.
 _DENSE = 0.3
 
 #: How far from the constant model a run opens, in λ (.1 to .5 are within half an iteration).
 _PUSH = 0.3
 
 #: Kinds of coordinates in their order; columns that are left out have none.
-_LEFT_OUT, _FEW, _LEVEL, _BOUNDED, _MANY, _OFFSET = range(-1, 5)
+_LEFT_OUT, _FEW, _BOUNDED, _MANY, _OFFSET = range(-1, 4)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +77,7 @@ class TableLayout:
     order: IndexArray  # of the coordinates there, without λ
     references: tuple[int, ...]  # levels of immovable groups that are left out
     offset: bool
-    dense: int  # where dense coordinates begin, ...
-    start: int  # ... and the tail
+    start: int  # of the tail
 
     @classmethod
     def of(cls, problem: Problem) -> TableLayout:
@@ -103,7 +101,7 @@ class TableLayout:
         kinds[domains.bounded], kinds[there.high] = _BOUNDED, _FEW
         references = []
         for levels in (*there.levels, *domains.held):
-            kinds[levels] = _LEVEL if levels.size * _DENSE <= 1.0 else _FEW
+            kinds[levels] = _FEW
         for levels in domains.held:
             references.append(int(levels[np.argmax(scale[levels])]))
             kinds[levels[scale[levels] == 0.0]] = kinds[references[-1]] = _LEFT_OUT
@@ -111,9 +109,9 @@ class TableLayout:
             kinds[domains.constant], kinds[there.offset] = _LEFT_OUT, _OFFSET
         order = np.argsort(kinds, kind="stable")
         order = order[kinds[order] > _LEFT_OUT]
-        dense, start = np.searchsorted(kinds[order], [_LEVEL, _BOUNDED]).tolist()
+        start = int(np.searchsorted(kinds[order], _BOUNDED))
         token, intercept, left_out = uuid4().bytes, problem.fit_intercept, tuple(references)
-        return cls(there, problem.costs, intercept, token, order, left_out, offset, dense, start)
+        return cls(there, problem.costs, intercept, token, order, left_out, offset, start)
 
     @property
     def size(self) -> int:

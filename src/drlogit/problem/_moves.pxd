@@ -22,3 +22,10 @@ cdef struct Priced:
 
 cdef Py_ssize_t sorted_items(const Priced* m, const int* now, const double* values, double sign,
                              double least, Item* out) noexcept nogil
+
+
+cdef class Oracle:
+    cdef Priced m
+    cdef Item* items
+    cdef Py_ssize_t most, n_items       # items of a sample; of all, with both ends of features
+    cdef object kept

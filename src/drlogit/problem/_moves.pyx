@@ -110,18 +110,23 @@ cdef Py_ssize_t upper_hull(const double[:, ::1] own, Py_ssize_t n_own,
     return top
 
 
-cdef class Oracle:
-    """A model with the costs of its moves, and room for the items of a sample."""
-    cdef Priced m
-    cdef Item* items
-    cdef Py_ssize_t most, n_items       # items of a sample; of all, with both ends of features
-    cdef object kept
+cdef int check(const Priced* m, Py_ssize_t n, const int[:, ::1] now,
+               const double[:, ::1] values) except -1:
+    return fit(now.shape[0] == n and values.shape[0] == n and now.shape[1] == m.n_groups
+               and values.shape[1] == m.n_bounded, "samples")
 
-    def __init__(self, domains, coefficients):
+
+cdef class Oracle:
+    """A model with the costs of its moves, and room for the items of a sample.
+
+    ``places`` are those of the bounded features among the coefficients, if not in the domains.
+    """
+
+    def __init__(self, domains, coefficients, places=None):
         cdef const double[::1] beta = np.ascontiguousarray(coefficients, np.float64)
         cdef const double[::1] low, high, group_costs = domains.group_costs, lower = domains.lower
         cdef const double[::1] upper = domains.upper, bounded_costs = domains.bounded_costs
-        cdef const int[::1] bounded = domains.bounded.astype(np.int32)
+        cdef const int[::1] bounded = (domains.bounded if places is None else places).astype("i4")
         low, high = domains.ranges(coefficients)
         self.m.n_groups, self.m.n_bounded = low.shape[0], bounded.shape[0]
         self.most, self.n_items = low.shape[0] + bounded.shape[0], domains.n_items
@@ -134,16 +139,10 @@ cdef class Oracle:
             self.m.lower, self.m.upper = &lower[0], &upper[0]
             self.m.bounded_costs, self.m.bounded = &bounded_costs[0], &bounded[0]
 
-    cdef int check(self, Py_ssize_t n, const int[:, ::1] now,
-                   const double[:, ::1] values) except -1:
-        return fit(now.shape[0] == n and values.shape[0] == n
-                   and now.shape[1] == self.m.n_groups and values.shape[1] == self.m.n_bounded,
-                   "samples")
-
     def moves(self, const int[:, ::1] now, const double[:, ::1] values, const double[::1] signs):
         """Gains and costs of the items of samples under these labels: groups, bounded features."""
         cdef Py_ssize_t i, j, n = signs.shape[0]
-        self.check(n, now, values)
+        check(&self.m, n, now, values)
         gains, costs = np.empty((2, n, self.most))
         cdef double[:, ::1] gain = gains, cost = costs
         cdef Item it
@@ -158,7 +157,7 @@ cdef class Oracle:
              const Py_ssize_t[::1] lengths):
         """The so many best items of samples under these labels, as a mask (``Domains.n_items``)."""
         cdef Py_ssize_t i, k, count, n = signs.shape[0]
-        self.check(n, now, values)
+        check(&self.m, n, now, values)
         fit(lengths.shape[0] == n, "lengths")
         mask = np.zeros((n, self.n_items), np.uint8)
         cdef unsigned char[:, ::1] chosen = mask
@@ -178,7 +177,7 @@ cdef class Oracle:
         cdef double step, flip
         cdef const int* codes
         cdef const double* numbers
-        self.check(N, now, values)
+        check(&self.m, N, now, values)
         fit(y.shape[0] == N and kappa.shape[0] == N, "labels")
         most = N * (2 * self.most + 1)          # memory is taken as it is written
         owners, options, rises = np.empty(most, np.intp), np.empty(most, np.intp), np.empty(most)
