@@ -349,10 +349,9 @@ class Ball:
         width = features.n_columns
         lower, upper = np.full(width, -np.inf), np.full(width, np.inf)
         for feature, ends in _stated_bounds(plain.bounds, features):
-            moved = feature.scale * np.array(ends) + feature.shift
-            lower[feature.columns], upper[feature.columns] = np.sort(moved)
+            lower[feature.columns], upper[feature.columns] = ends
         groups: list[list[int | None]] = [
-            [*features.each[j].columns.tolist(), *[None] * features.each[j].with_none]
+            features.each[j].columns.tolist()
             for j in np.flatnonzero(features.categories).tolist()
             if features.each[j].columns.size
         ]
@@ -366,8 +365,10 @@ class Ball:
         costs = plain.feature_costs
         if np.ndim(costs) < 2:
             costs = _costs_of_columns(costs, features)
-        elif not features.are_columns:
-            costs = _matrix_of_columns(costs, features)
+        elif features.categories.any() or not len(costs) == len(features.each) == width:
+            raise ValueError(
+                "a matrix of feature_costs needs a table of numbers, all of which the model uses"
+            )
         assert plain.epsilon is not None
         return ColumnBall(plain.epsilon, plain.kappa, plain.norm, costs, groups, lower, upper)
 
@@ -419,7 +420,7 @@ def _by_name(costs: FloatArray, features: Features) -> Any:
 
 
 def _costs_of_columns(stated: Any, features: Features) -> FloatArray:
-    """Costs of the features, in their own units, as costs of the columns of the matrix."""
+    """Costs of the features as costs of the columns of the matrix."""
     if isinstance(stated, Mapping):
         missing = [name for name in features.names if name not in stated]
         if missing:
@@ -435,20 +436,8 @@ def _costs_of_columns(stated: Any, features: Features) -> FloatArray:
         return costs
     columns = np.full(features.n_columns, np.inf)  # those of no feature cannot move
     for feature, cost in zip(features.each, costs, strict=True):
-        columns[feature.columns] = cost / (1.0 if feature.is_category else abs(feature.scale))
+        columns[feature.columns] = cost
     return columns
-
-
-def _matrix_of_columns(stated: FloatArray, features: Features) -> FloatArray:
-    """A cost matrix of numbers, in their own units, as one of the columns of the matrix."""
-    places = np.array([feature.columns[0] for feature in features.each if feature.columns.size])
-    if features.categories.any() or not len(stated) == places.size == features.n_columns:
-        raise ValueError(
-            "a matrix of feature_costs needs a table of numbers, all of which the model uses"
-        )
-    order = np.argsort(places)
-    scales = np.array([feature.scale for feature in features.each])[order]
-    return np.asarray(stated[np.ix_(order, order)] / np.outer(scales, scales))
 
 
 def _stated_bounds(bounds: Any, features: Features) -> list[tuple[Feature, tuple[float, float]]]:

@@ -1,9 +1,8 @@
 """The columns of a table as a ball sees them: numbers with a deviation, categories with levels.
 
 A table becomes a matrix of numbers before it is fitted.  A number has one column of the matrix,
-``column = scale · value + shift``; a category has one column of zeros and ones for each level.
-Costs, tolerances and bounds are stated in the units of the table, and :class:`Features` says what
-they are in the units of the matrix.
+a category one column of zeros and ones for each level.  Costs, tolerances and bounds are stated by
+the columns of the table, and :class:`Features` says which columns of the matrix these are.
 """
 
 from __future__ import annotations
@@ -25,19 +24,16 @@ class Feature:
     """A column of the table, and the columns of the matrix that it has become.
 
     ``columns`` is empty if the column is not used.  ``levels`` are those of a category's columns,
-    None for a number.  ``with_none``: a row without a 1 in any of the columns is a category, too,
-    which is called ``otherwise``.  ``deviation`` is the standard deviation of a number in the rows
-    of the fit, in its own units; 1 for a constant.  Of a table that was fitted, ``values`` are the
-    levels as the table has them, None for missing, and ``fill`` replaces missing numbers.
+    None for a number; ``otherwise`` names the level of rows without a 1 in any of the columns.
+    ``deviation`` is the standard deviation of a number in the rows of the fit; 1 for a constant.
+    ``values`` are the levels as the table has them, None for missing, and ``fill`` replaces missing
+    numbers; None for the columns of a matrix.
     """
 
     name: Any
     columns: IndexArray
     levels: tuple[str, ...] | None = None
-    scale: float = 1.0
-    shift: float = 0.0
     deviation: float = 1.0
-    with_none: bool = False
     otherwise: str = "none of these"
     values: tuple[Any, ...] | None = None
     fill: float | None = None

@@ -23,9 +23,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
-from ..rows.arrays import FloatArray, IndexArray
+from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ._moves import Oracle
 from .domains import Domains, ItemTable
 
@@ -77,10 +76,9 @@ class WorstMoves:
         return Reach(gains[:, :n], rates, costs[:, n:])
 
     def changes(
-        self, table: ItemTable, signs: FloatArray, lengths: NDArray[np.intp], n_features: int
-    ) -> Any:
-        """The changes of features by the ``lengths`` best items of samples, as a sparse matrix."""
-        items = self.oracle.best(*table, signs, lengths)
+        self, table: ItemTable, signs: FloatArray, items: BoolArray, n_features: int
+    ) -> tuple[Any, FloatArray]:
+        """The changes of features by the ``items`` of samples, as a sparse matrix, and the cost."""
         found = self.domains.item_moves(table, np.arange(signs.size), items)
         (piece, group, left), (there, feature, by) = found[:2]
         targets = self.domains.targets(self.coefficients)
@@ -90,4 +88,4 @@ class WorstMoves:
         value = np.concatenate([np.repeat([-1.0, 1.0], piece.size), by])
         some = column >= 0  # "none" has no column
         entries = value[some], (row[some], column[some])
-        return sp.csr_array(entries, shape=(signs.size, n_features))
+        return sp.csr_array(entries, shape=(signs.size, n_features)), found.cost

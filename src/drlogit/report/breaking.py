@@ -78,8 +78,7 @@ def leading_columns(adversary: Adversary) -> list[Feature]:
     coef = np.abs(np.atleast_2d(adversary.table.coef)).max(axis=0)
     each = adversary.table.features.each
     steps = [
-        coef[f.columns].max(initial=0.0) * (1.0 if f.is_category else f.deviation * abs(f.scale))
-        for f in each
+        coef[f.columns].max(initial=0.0) * (1.0 if f.is_category else f.deviation) for f in each
     ]
     order = np.argsort([-step for step in steps], kind="stable")[:MOST_COLUMNS]
     return [each[k] for k in order if steps[k] > 0.0]
@@ -148,18 +147,16 @@ def _change(
         levels = [*(feature.levels or ()), feature.otherwise]
         gains = np.append(own, 0.0)
         now = int(np.append(part[row], 0.5).argmax())
-        allowed = gains if feature.with_none else gains[:-1]
-        then = int(allowed.argmax())
+        then = int(own.argmax())
         if gains[then] - gains[now] < gap:
             return None
-        seen = bool(part[:, then].any()) if then < len(own) else bool((part.sum(axis=1) == 0).any())
+        seen = bool(part[:, then].any())
         before: Any = levels[now]
         after: Any = levels[then]
     else:
-        value = float(part[row, 0])
-        there = value + gap / float(own[0])
-        seen = bool(part.min() <= there <= part.max())
-        before, after = ((x - feature.shift) / feature.scale for x in (value, there))
+        before = float(part[row, 0])
+        after = before + gap / float(own[0])
+        seen = bool(part.min() <= after <= part.max())
         cost *= abs(after - before)
     found = {"column": feature.name, "value": before, "changed_to": after}
     return {**found, "observed": seen, "cost": cost}

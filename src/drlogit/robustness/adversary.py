@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -28,9 +27,9 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 
 from ..problem.ball import Ball, ColumnBall
-from ..problem.domains import check_domains, dense_columns, domains_of
+from ..problem.domains import Declared, check_domains, dense_columns, domains_of
 from ..problem.features import Features, numbers
-from ..problem.label_costs import FlipCosts, codes_among, costs_by_label
+from ..problem.label_costs import BY_ROW, FlipCosts, codes_among
 from ..problem.norms import get_norm
 from ..problem.parameters import check_cost_matrix
 from ..problem.transport import TransportCost
@@ -41,7 +40,8 @@ from ..rows.threads import one_blas_thread
 from .crossings import Crossings
 from .hulls import Decisions, Edges, Hull
 from .metrics import Metric, resolve
-from .models import MeasuredModel, Table, measured, scores_of
+from .models import MeasuredModel, measured, scores_of
+from .raw_table import Table
 
 #: A label that flips at no cost has this one, so that rows stay as they are at ε = 0.
 _FREE = 1e-18
@@ -114,7 +114,7 @@ class Adversary:
         if ball is not None and not isinstance(ball, Ball):
             raise ValueError(f"ball must be a drlogit.Ball, got {ball!r:.60}")
         own = found.ball is not None and (ball is None or _of_same_fit(ball, found.ball))
-        table = found.own_table(X) if own else found.raw_table(X, y, given)
+        table = found.table(X, y, given, own=own)
         ball = found.ball if ball is None else ball
         assert ball is not None
         log_odds = found.check_scores(X, table)
@@ -154,22 +154,17 @@ class Adversary:
     @cached_property
     def flips(self) -> FloatArray:
         """The cost of another label for each row."""
-        kappa = self.ball.kappa
+        kappa, size = self.ball.kappa, len(self.classes)
         if isinstance(kappa, str):
             raise ValueError(
                 "kappa differs between the rows of this fit: pass those of these rows as "
                 "ball=model.ball_.replace(kappa=values)"
             )
-        if isinstance(kappa, Mapping):
-            by_label = costs_by_label(kappa, np.asarray(self.classes))
-            kappa = np.array([*by_label.values()])[self.codes]
-        costs = as_numbers(kappa, "kappa")
-        if costs.shape not in ((), self.codes.shape) or not (costs >= 0.0).all():
-            raise ValueError(
-                f"kappa must be {self.codes.size} numbers >= 0 (0: unknown label, inf: certain "
-                f"label), got shape {costs.shape}"
-            )
-        return np.broadcast_to(np.maximum(costs, _FREE), self.codes.shape)
+        by_row = BY_ROW if np.ndim(kappa) else None
+        stated = FlipCosts.from_stated(by_row or kappa, np.asarray(self.classes))
+        # At ε = 0 rows stay as they are, also where a label costs nothing.
+        costs = stated.of_samples(self.codes, size, 1.0, kappa if by_row else None)
+        return np.asarray(np.maximum(costs.max(axis=1), _FREE))
 
     @cached_property
     def plain(self) -> ColumnBall:
@@ -186,33 +181,32 @@ class Adversary:
     def cost(self) -> TransportCost:
         """What moves cost; the last entry is that of the intercept."""
         plain, matrix = self.plain, self.table.matrix
-        n = matrix.shape[1]
-        declared = check_domains(plain.groups, (plain.lower, plain.upper), n)
-        # Of groups that are stated here, "none of these columns" is a category if it occurs here;
-        # a fit knows whether it occurred there.
-        of_fit = self.model.ball is not None and _of_same_fit(self.ball, self.model.ball)
-        here = bool(self.ball.categories) and not of_fit
-        declared = declared._replace(rows_add_none=here, rows_within=False)
-        bounded = np.isfinite(declared.lower) | np.isfinite(declared.upper)
-        norm = get_norm(plain.norm)
+        n, norm, domains = matrix.shape[1], get_norm(plain.norm), None
         together = check_cost_matrix(plain.costs, n, norm.name, self.has_domains or self.several)
         costs = np.ones(n) if together is not None else plain.costs.copy()
-        domains = None
         if self.has_domains:
-            ones = np.ones(matrix.shape[0])
-            rows = checked_rows(matrix, ones, self.weights, intercept=True, n_jobs=1)
+            declared = check_domains(plain.groups, (plain.lower, plain.upper), n)
+            # Of groups that are stated here, "none of these columns" is a category if it occurs
+            # here; a fit knows whether it occurred there.
+            of_fit = self.model.ball is not None and _of_same_fit(self.ball, self.model.ball)
+            here = bool(self.ball.categories) and not of_fit
+            declared = declared._replace(rows_add_none=here, rows_within=False)
+            rows = checked_rows(
+                matrix, np.ones(matrix.shape[0]), self.weights, intercept=True, n_jobs=1
+            )
             domains, costs = domains_of(declared, costs, rows)
-            self._warn_beyond(np.flatnonzero(bounded), declared.lower, declared.upper)
+            self._warn_beyond(declared)
         if domains is not None:
             costs[domains.columns] = domains.costs_as_numbers if self.several else np.inf
-        costs = np.append(costs, np.inf)
-        domains = None if self.several else domains
-        return TransportCost(norm, costs, FlipCosts(np.inf), domains, together)
+        costs, inside = np.append(costs, np.inf), None if self.several else domains
+        return TransportCost(norm, costs, FlipCosts(np.inf), inside, together)
 
-    def _warn_beyond(self, columns: IndexArray, lower: FloatArray, upper: FloatArray) -> None:
+    def _warn_beyond(self, declared: Declared) -> None:
         """Warn of rows beyond the bounds, which keep their place or move back."""
+        ends = declared.lower, declared.upper
+        columns = np.flatnonzero(np.isfinite(ends).any(axis=0))
         part = dense_columns(self.table.matrix, columns)
-        outside = ((part < lower[columns]) | (part > upper[columns])).any(axis=1)
+        outside = ((part < ends[0][columns]) | (part > ends[1][columns])).any(axis=1)
         if outside.any():
             warnings.warn(
                 f"{np.count_nonzero(outside)} rows lie beyond the bounds of the ball: they keep "
@@ -235,26 +229,14 @@ class Adversary:
         return np.array([[norm(one - other) for other in b] for one in b])
 
     @cached_property
-    def steepest(self) -> tuple[int, int]:
-        """The two labels whose scores a move separates most, and of which a row can have one."""
-        heavy = self.weights > 0.0
-        had = np.bincount(self.codes, self.weights, minlength=len(self.classes)) > 0.0
-        had |= bool((np.isfinite(self.flips) & heavy).any())
-        norms = np.where(had | had[:, None], self.pair_norms, -1.0)
-        pairs = np.tril_indices(len(self.classes), -1)
-        best = int(norms[pairs].argmax())
-        return int(pairs[0][best]), int(pairs[1][best])
-
-    @property
     def slope(self) -> float:
-        """``L``: the gain of unbounded moves per unit of transport."""
-        return float(self.pair_norms[self.steepest])
+        """``L``: the gain of unbounded moves per unit of transport.
 
-    @cached_property
-    def direction(self) -> FloatArray:
-        """The move of cost 1 that raises the first of the two steepest scores most."""
-        one, other = self.steepest
-        return self.cost.steepest_move(self.coefficients[one] - self.coefficients[other])[:-1]
+        They separate two scores, of classes of which a row can have one.
+        """
+        had = np.bincount(self.codes, self.weights, minlength=len(self.classes)) > 0.0
+        had |= bool((np.isfinite(self.flips) & (self.weights > 0.0)).any())
+        return float(self.pair_norms[had | had[:, None]].max())
 
     @cached_property
     def crossings(self) -> Crossings | None:
@@ -285,7 +267,13 @@ class Adversary:
         return found
 
     @one_blas_thread
-    def hull(self, metric: Metric, sign: float | None = None, theta: float = 0.0) -> Hull:
+    def hull(
+        self,
+        metric: Metric,
+        weights: FloatArray | None = None,
+        sign: float | None = None,
+        theta: float = 0.0,
+    ) -> Hull:
         """The largest mean of ``sign`` times the metric (by default in the worst direction).
 
         Of a ratio ``E[a] / E[b]`` it is the mean of ``a - θ b``.  The value at a radius is
@@ -293,15 +281,15 @@ class Adversary:
         """
         sign = metric.sign if sign is None else sign
         if metric.table is not None:
-            return self.decisions(metric).hull(sign * metric.mean(theta))
-        return self._loss_hull(sign) if metric.name == "log_loss" else self._error_hull(sign)
+            return self.decisions(metric, weights).hull(sign * metric.mean(theta))
+        found = self._loss_hull(sign) if metric.name == "log_loss" else self._error_hull(sign)
+        return found if weights is None else found.weighted(weights)
 
     def nominal(self, metric: Metric, weights: FloatArray | None = None) -> float:
         """The metric of the rows as they are; NaN for a ratio that is not defined there."""
-        weights = self.weights if weights is None else weights
         if metric.table is None:
-            return self.hull(metric).weighted(weights).nominal
-        return self.decisions(metric).weighted(weights).nominal(metric)
+            return self.hull(metric, weights).nominal
+        return self.decisions(metric, weights).nominal(metric)
 
     @one_blas_thread
     def value(
@@ -313,20 +301,19 @@ class Adversary:
     ) -> float:
         """The worst value, or the largest (sign 1) or least (-1), in a ball of this radius."""
         sign = metric.sign if sign is None else sign
-        weights = self.weights if weights is None else weights
         if metric.below is not None:
-            return self.decisions(metric).weighted(weights).ratio(metric, sign, epsilon)[0]
-        return sign * self.hull(metric, sign).weighted(weights).at(epsilon) + 0.0  # no -0
+            return self.decisions(metric, weights).ratio(metric, sign, epsilon)[0]
+        return sign * self.hull(metric, weights, sign).at(epsilon) + 0.0  # no -0
 
     @one_blas_thread
     def radius_of(self, metric: Metric, limit: float, weights: FloatArray | None = None) -> float:
         """The least radius at which the worst value reaches a limit; inf if none does."""
-        sign, weights = metric.sign, self.weights if weights is None else weights
+        sign = metric.sign
         if sign * (self.nominal(metric, weights) - limit) >= 0.0:
             return 0.0
         if metric.below is not None:
-            return self.decisions(metric).weighted(weights).radius_of_ratio(metric, sign, limit)
-        return self.hull(metric).weighted(weights).radius_of(sign * limit)
+            return self.decisions(metric, weights).radius_of_ratio(metric, sign, limit)
+        return self.hull(metric, weights).radius_of(sign * limit)
 
     def is_exact(self, metric: Metric) -> bool:
         """Whether distributions in the ball come arbitrarily close to the worst value."""
@@ -349,7 +336,9 @@ class Adversary:
         """What the worst other label would add to the loss; 0 if the own one is the worst."""
         return np.asarray(self.own_scores - self.class_scores.min(axis=1))
 
-    def decisions(self, metric: Metric, margin: float = 0.0) -> Decisions:
+    def decisions(
+        self, metric: Metric, weights: FloatArray | None = None, margin: float = 0.0
+    ) -> Decisions:
         """Labels and decisions at the threshold of a metric.
 
         With a margin, rows that change their decision end that far beyond the threshold.
@@ -358,7 +347,7 @@ class Adversary:
         if self._kept.get("key") != key:
             self._kept.update(key=key, decisions=self._decisions(metric, margin))
         found: Decisions = self._kept["decisions"]
-        return found
+        return found if weights is None else found.weighted(weights)
 
     def _decisions(self, metric: Metric, margin: float) -> Decisions:
         decided, gap, down = self.gaps(metric)
@@ -393,8 +382,13 @@ class Adversary:
             signs = np.where(self.codes > 0, 1.0, -1.0)
             edges = self.crossings.loss_edges(self.scores, signs, self.flips)
             return Hull(self.losses, options, edges, self.weights, self.slope)
-        gain = self.leads if sign > 0.0 else self.class_scores.max(axis=1) - self.own_scores
-        slope, most = (self.slope, math.inf) if sign > 0.0 else (self._any_slope, 0.0)
+        gain, slope, most = self.leads, self.slope, math.inf
+        if sign < 0.0:  # no move gains more than this, within domains or not
+            gain, slope, most = (
+                self.class_scores.max(axis=1) - self.own_scores,
+                self._any_slope,
+                0.0,
+            )
         with np.errstate(over="ignore"):
             rate = gain / self.flips
         some = np.flatnonzero((rate > slope) & (self.weights > 0.0))
@@ -405,13 +399,12 @@ class Adversary:
     @property
     def _any_slope(self) -> float:
         """A bound on the gain of all moves per unit of cost, those within domains included."""
+        slope = float(self.pair_norms.max())
         if self.crossings is None:
-            return float(self.pair_norms.max())
-        domains, b = self.crossings.domains, self.coefficients[1]
-        low, high = domains.ranges(b)
-        changes = (high - low) / domains.group_costs
-        moves = np.abs(b[domains.bounded]) / domains.bounded_costs
-        return float(np.concatenate([[self.slope], changes, moves]).max())
+            return slope
+        domains = self.crossings.domains
+        rates = np.abs(self.coefficients[1][domains.columns]) / domains.costs_as_numbers
+        return max(slope, float(rates.max()))
 
     def _error_hull(self, sign: float) -> Hull:
         """The largest error of several classes, or an upper bound of minus the least."""

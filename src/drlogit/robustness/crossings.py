@@ -23,7 +23,6 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from ..problem.category_codes import category_codes
 from ..problem.domains import Domains, ItemTable, dense_columns
@@ -84,19 +83,14 @@ class Crossings:
         found = self.moves.envelopes(self.items, scores.copy(), signs, flips, self.slope)
         return Edges(found.own, found.rate, found.cost, found.rate * found.cost, found.moves)
 
-    def changes_of_loss(self, sample: IndexArray, sign: FloatArray, option: IndexArray) -> Any:
-        """The changes of features in these options of rows with labels ``sign``; sparse."""
+    def changes_of_loss(
+        self, sample: IndexArray, sign: FloatArray, option: IndexArray
+    ) -> tuple[Any, FloatArray]:
+        """The changes of features in these options of rows with labels ``sign``, and their cost."""
         lengths = np.where(option < 0, -1 - option, option)
         items = self.items.picked(sample)
-        return self.moves.changes(items, sign, lengths, self.matrix.shape[1])
-
-    def costs_of(self, changed: Any) -> FloatArray:
-        """The cost of changes of features with domains, for each row of a sparse array."""
-        domains = self.domains
-        cost = abs(changed[:, domains.bounded]) @ domains.bounded_costs
-        for group, paid in zip(domains.groups, domains.group_costs, strict=True):
-            cost = cost + paid * (abs(changed[:, group]).sum(axis=1) > 0.0)
-        return np.asarray(cost)
+        best = self.moves.oracle.best(*items, sign, lengths)
+        return self.moves.changes(items, sign, best, self.matrix.shape[1])
 
     # --- decisions --------------------------------------------------------------------------
 
@@ -171,17 +165,14 @@ class Crossings:
 
     def changes_across(self, index: IndexArray, crossing: Crossing, down: BoolArray) -> Any:
         """The changes of features with domains in a crossing; sparse."""
-        domains = self.domains
-        moves = sp.lil_array((index.size, self.matrix.shape[1]))
-        adverse = np.where(down, 1.0, -1.0)[:, None] * np.sign(self.coefficients[domains.bounded])
-        moves[:, domains.bounded] = -adverse * crossing.bounded / domains.bounded_costs
-        now, targets = self.items.now[index], domains.targets(self.coefficients)
-        there = targets[(~down).astype(np.intp)[:, None], np.arange(domains.n_groups)]
-        for k, g in zip(*np.nonzero(crossing.changed), strict=True):
-            for column, step in ((now[k, g], -1.0), (there[k, g], 1.0)):
-                if column >= 0:  # else none of the group's columns
-                    moves[k, column] += step
-        return sp.csr_array(moves)
+        domains, signs = self.domains, np.where(down, 1.0, -1.0)
+        changed = np.zeros((index.size, domains.n_items), dtype=bool)
+        changed[:, : domains.n_groups] = crossing.changed
+        items, width = self.items.picked(index), self.matrix.shape[1]
+        moves = self.moves.changes(items, signs, changed, width)[0].tolil()
+        towards = -signs[:, None] * np.sign(self.coefficients[domains.bounded])
+        moves[:, domains.bounded] = towards * crossing.bounded / domains.bounded_costs
+        return moves.tocsr()
 
     def _filled(
         self, found: Reach, left: FloatArray, slack: FloatArray

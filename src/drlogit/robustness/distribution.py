@@ -92,10 +92,10 @@ def worst_distribution(
     adversary: Adversary, metric: Metric, weights: FloatArray, supremum: float
 ) -> WorstCaseDistribution:
     """A distribution that attains the worst value, or comes close to that of the log-loss."""
-    if metric.table is None and metric.name != "log_loss":
+    if adversary.several:
         raise ValueError(
-            "there is no worst-case distribution of the error for several classes: ask for that "
-            "of the log-loss, or about one class against the rest"
+            "there is a worst-case distribution for two classes only: ask about two of the "
+            "classes, with (coef_[k] - coef_[j], intercept_[k] - intercept_[j])"
         )
     build = _of_loss if metric.table is None else _of_decisions
     index, mass, codes, distance, changes, value = build(adversary, metric, weights)
@@ -145,7 +145,7 @@ def _of_decisions(adversary: Adversary, metric: Metric, weights: FloatArray) -> 
     assert metric.table is not None
     decided, gap, down = adversary.gaps(metric)
     margin = _BEYOND * (1.0 + float(np.abs(adversary.scores).max(initial=0.0)))
-    decisions = adversary.decisions(metric, margin).weighted(weights)
+    decisions = adversary.decisions(metric, weights, margin)
     budget = _spendable(adversary)
     if metric.below is not None:
         spent = decisions.ratio(metric, metric.sign, budget)[1]
@@ -166,77 +166,48 @@ def _of_decisions(adversary: Adversary, metric: Metric, weights: FloatArray) -> 
         changes = sp.csr_array((moves.data, (rows[moves.row], moves.col)), shape=changes.shape)
         far[rows] = crossing.further
     towards = np.where(down[index], -1.0, 1.0) * far  # of the score of the second class
-    changes = changes + _along(adversary, towards, 1)
+    changes = changes + _along(adversary, towards)
     above = float(mass @ metric.table.ravel()[option])
     below = 1.0 if metric.below is None else float(mass @ metric.below.ravel()[option])
     return _Atoms(index, mass, codes, distance, changes, above / below)
 
 
-def _along(adversary: Adversary, far: FloatArray, towards: int) -> Any:
-    """Moves that cost ``far``, along the direction that raises one of the steepest scores."""
-    turned = adversary.direction * (1.0 if adversary.steepest[0] == towards else -1.0)
-    return sp.csr_array(far[:, None]) @ sp.csr_array(turned[None, :])
+def _along(adversary: Adversary, far: FloatArray) -> Any:
+    """Moves that cost ``far``, in the direction that raises the score most, or against it."""
+    direction = adversary.cost.steepest_move(adversary.coefficients[1])[:-1]
+    return sp.csr_array(far[:, None]) @ sp.csr_array(direction[None, :])
 
 
 def _of_loss(adversary: Adversary, metric: Metric, weights: FloatArray) -> _Atoms:
     """Atoms with flipped labels and moves within domains, and some that move far."""
-    spent = adversary.hull(metric).weighted(weights).spend(_spendable(adversary))
+    spent = adversary.hull(metric, weights).spend(_spendable(adversary))
     index, option, mass = _atoms(spent, weights)
-    own, flipped, every = adversary.codes[index], option < 0, np.arange(index.size)
-    scores = adversary.class_scores[index]
-    least = np.argmin(scores, axis=1) if adversary.several else 1 - own
-    codes = np.where(flipped, least, own)
+    own = adversary.codes[index]
+    codes = np.where(option < 0, 1 - own, own)
+    signs = np.where(codes > 0, 1.0, -1.0)
+    margins, distance = signs * adversary.scores[index], np.zeros(index.size)
     changes = sp.csr_array((index.size, adversary.table.matrix.shape[1]))
-    distance = np.zeros(index.size)
     if adversary.crossings is not None:
-        signs = np.where(codes > 0, 1.0, -1.0)
-        changes = adversary.crossings.changes_of_loss(index, signs, option)
-        distance = adversary.crossings.costs_of(changes)
-        scores = scores + changes @ adversary.coefficients[:, :-1].T
-    losses = np.logaddexp.reduce(scores, axis=1) - scores[every, codes]
-    # Mass that moves has one of the two steepest labels, and moves towards the other one.
-    one, other = adversary.steepest
-    label = np.where((codes == one) | (codes == other), codes, np.where(own == one, other, one))
-    towards = np.where(label == one, other, one)
-    tolls = np.where(flipped | (label == own), 0.0, adversary.flips[index])
-    ahead = scores[every, towards] - scores[every, label]
-    lost = np.where(np.isinf(tolls), np.inf, adversary.slope * tolls + losses - ahead)
-    tolls[np.isinf(tolls)] = 0.0
-    moved, far = _moved(lost, tolls, mass, spent.left * (adversary.slope > 0.0))
-    some = np.flatnonzero(moved > 0.0)
-    # The loss far away: what the score gains, and what other scores add to that.
-    gains = adversary.coefficients[:, :-1] @ adversary.direction
-    turned = np.where(towards[some] == one, 1.0, -1.0)
-    with np.errstate(over="ignore"):
-        there = scores[some] + far * turned[:, None] * gains
-        rest = there - there[np.arange(some.size), towards[some]][:, None]
-        further = ahead[some] + far * adversary.slope + np.logaddexp.reduce(rest, axis=1)
-    place = np.concatenate([every, some])
-    mass = np.concatenate([mass - moved, moved[some]])
-    lengths = np.repeat([0.0, far], [index.size, some.size])
-    moves = np.where(np.append(towards, towards[some]) == one, lengths, -lengths)
-    order = np.argsort(place, kind="stable")
-    order = order[mass[order] > 0.0]
-    place, mass, moves = place[order], mass[order], moves[order]
-    codes = np.append(codes, label[some])[order]
-    value = float(mass @ np.append(losses, further)[order])
-    distance = distance[place] + lengths[order]
-    changes = changes[place] + _along(adversary, moves, one)
-    return _Atoms(index[place], mass, codes, distance, changes, value)
+        changes, distance = adversary.crossings.changes_of_loss(index, signs, option)
+        margins += signs * (changes @ adversary.coefficients[1, :-1])
+    # Each atom is divided into what stays and what moves; one of the two may be nothing.
+    moved, far = _moved(margins, mass), 0.0
+    if adversary.slope > 0.0 and spent.left > 0.0:
+        far = spent.left / float(moved.sum())
+    place, lengths = np.repeat(np.arange(index.size), 2), np.tile([0.0, far], index.size)
+    mass = np.column_stack([mass - moved, moved]).ravel()
+    place, lengths, mass = place[mass > 0.0], lengths[mass > 0.0], mass[mass > 0.0]
+    losses = np.logaddexp(0.0, adversary.slope * lengths - margins[place])
+    moves = changes[place] + _along(adversary, -signs[place] * lengths)
+    distance = distance[place] + lengths
+    return _Atoms(index[place], mass, codes[place], distance, moves, float(mass @ losses))
 
 
-def _moved(
-    lost: FloatArray, tolls: FloatArray, mass: FloatArray, budget: float
-) -> tuple[FloatArray, float]:
-    """The mass of each atom that moves, and how far, if it loses no more than allowed."""
-    moved = np.zeros_like(mass)
+def _moved(margins: FloatArray, mass: FloatArray) -> FloatArray:
+    """The mass of each atom that moves: that of the least margins, as much as loses no more."""
+    lost, moved = np.logaddexp(0.0, margins) / _SHORTFALL, np.zeros_like(mass)
     order = np.argsort(lost, kind="stable")
-    order = order[np.isfinite(lost[order]) & (mass[order] > 0.0)]
-    if budget <= 0.0 or not order.size:
-        return moved, 0.0
-    # Half of the budget is enough for other labels.
-    paid = np.maximum(lost[order] / _SHORTFALL, 2.0 * tolls[order] / budget)
-    before = np.append(0.0, np.cumsum(mass[order] * paid)[:-1])
+    before = np.append(0.0, np.cumsum((mass * lost)[order])[:-1])
     with np.errstate(divide="ignore"):
-        moved[order] = np.clip((1.0 - before) / np.maximum(paid, 1e-300), 0.0, mass[order])
-    return moved, (budget - float(moved @ tolls)) / float(moved.sum())
+        moved[order] = np.clip((1.0 - before) / np.maximum(lost[order], 1e-300), 0.0, mass[order])
+    return moved

@@ -27,6 +27,7 @@ from scipy.special import logsumexp
 from scipy.stats import wasserstein_distance
 
 from ..problem.ball import Ball
+from ..problem.domains import dense_columns
 from ..problem.features import Feature
 from ..problem.norms import get_norm
 from ..rows.arrays import FloatArray, Matrix
@@ -114,18 +115,18 @@ class Shift:
                 f"{self.by_chance:.3g} apart{chance}."
             )
         if self.left:
+            each = ", ".join(f"{name} in {share}" for name, share in self.left.items())
             yield (
-                "Outside of the range of the reference rows: "
-                f"{', '.join(f'{name} in {share}' for name, share in self.left.items())} of the "
-                "new rows. Check the units and the meaning of these columns first: until then, "
-                "nothing below can be put down to the labels."
+                f"Outside of the range of the reference rows: {each} of the new rows. Check the "
+                "units and the meaning of these columns first: until then, nothing below can be "
+                "put down to the labels."
             )
-        moved = self.columns[self.columns["moved"] > self.columns["by_chance"]].head(5)
-        if len(moved):
-            each = (
-                f"{r.column} by {r.moved:.3g} ({r.radii:.3g} radii)" for r in moved.itertuples()
-            )
-            yield f"Moved most: {', '.join(each)}."
+        some = self.columns[self.columns["moved"] > self.columns["by_chance"]].head(5)
+        each = ", ".join(
+            f"{r.column} by {r.moved:.3g} ({r.radii:.3g} radii)" for r in some.itertuples()
+        )
+        if each:
+            yield f"Moved most: {each}."
 
     def _losses(self) -> Iterator[str]:
         yield (
@@ -253,29 +254,30 @@ def _moved(adversary: Adversary, old: Matrix, new: Matrix) -> tuple[Any, float, 
     # A cost matrix has no such bound; moving one column alone costs the root of its diagonal.
     together = np.ndim(plain.costs) == 2
     costs = np.sqrt(np.diagonal(plain.costs)) if together else plain.costs
-    records, paid = [], np.zeros((len(adversary.table.features.each), 2))
-    for k, feature in enumerate(adversary.table.features.each):
-        moved, by_chance, outside = _distances(feature, old, new)
-        price = float(costs[feature.columns[0]])
-        cost = price * moved if moved else 0.0
-        paid[k] = 0.0 if price == math.inf else (price * moved, price * by_chance)
-        unit = 1.0 if feature.is_category else abs(feature.scale)
-        share = cost / epsilon if epsilon else math.nan
-        kind = "category" if feature.is_category else "number"
-        records.append((feature.name, kind, moved / unit, by_chance / unit, share, outside))
-    names = ["column", "kind", "moved", "by_chance", "radii", "outside"]
-    frame = pd.DataFrame(records, columns=names)
-    frame = frame.sort_values("radii", ascending=False, ignore_index=True)
-    numbers = np.array([not feature.is_category for feature in adversary.table.features.each])
-    norm = get_norm(plain.norm).value
-    found = [norm(each[numbers]) + each[~numbers].sum() for each in paid.T]
-    radii = np.array(found) / epsilon if epsilon and not together else np.full(2, math.nan)
-    return frame, float(radii[0]), float(radii[1])
+    used = [feature for feature in adversary.table.features.each if feature.columns.size]
+    moves = np.array([_distances(feature, old, new) for feature in used]).reshape(-1, 3)
+    is_category = np.array([feature.is_category for feature in used], dtype=bool)
+    price = np.array([costs[feature.columns[0]] for feature in used])
+    paid = np.where(moves > 0.0, price[:, None], 0.0) * moves
+    records = {
+        "column": [feature.name for feature in used],
+        "kind": np.where(is_category, "category", "number"),
+        "moved": moves[:, 0],
+        "by_chance": moves[:, 1],
+        "radii": paid[:, 0] / (epsilon or math.nan),
+        "outside": moves[:, 2],
+    }
+    frame = pd.DataFrame(records).sort_values("radii", ascending=False, ignore_index=True)
+    if together or not epsilon:
+        return frame, math.nan, math.nan
+    norm, paid = get_norm(plain.norm).value, np.where(np.isfinite(paid), paid, 0.0)
+    found = [norm(each[~is_category]) + each[is_category].sum() for each in paid.T]
+    return frame, float(found[0] / epsilon), float(found[1] / epsilon)
 
 
 def _distances(feature: Feature, old: Matrix, new: Matrix) -> tuple[float, float, float]:
     """How far a column moved, how far by chance, and the share of new rows outside the range."""
-    here, there = _dense(old, feature.columns), _dense(new, feature.columns)
+    here, there = (dense_columns(each, feature.columns) for each in (old, new))
     chance = math.sqrt(2.0 / math.pi * (1.0 / len(here) + 1.0 / len(there)))
     if feature.is_category:
         # A row without any of the levels has a level of its own.
@@ -291,11 +293,6 @@ def _distances(feature: Feature, old: Matrix, new: Matrix) -> tuple[float, float
     by_chance = chance * float(np.sqrt(below * (1.0 - below)) @ np.diff(pooled))
     outside = float(np.mean((other < one.min()) | (other > one.max())))
     return float(wasserstein_distance(one, other)), by_chance, outside
-
-
-def _dense(matrix: Matrix, columns: Any) -> FloatArray:
-    some = matrix[:, columns]
-    return np.asarray(some.toarray() if sp.issparse(some) else some, dtype=np.float64)
 
 
 def score_weights(reference: FloatArray, new: FloatArray) -> tuple[FloatArray | None, float]:
