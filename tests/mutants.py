@@ -45,10 +45,10 @@ TARGETS = {
     "engine/test_engine.py engine/test_domain_solver.py engine/test_classes.py",
     "problem/_moves": "problem engine/test_kernels_pieces.py",
     "dual/_certificate": "dual engine/test_domain_solver.py",
-    **dict.fromkeys(["dual/bound", "dual/pair", "dual/correction"], "dual"),
+    **dict.fromkeys(["dual/bound", "dual/correction"], "dual"),
     "dual/certify": "dual engine/test_domain_solver.py",
     "dual/pieces": "engine/test_domain_solver.py dual verification",
-    "dual/classes": "engine/test_classes.py verification/test_class_proofs.py",
+    "dual/label_points": "dual engine/test_classes.py verification/test_class_proofs.py",
     **dict.fromkeys(
         [f"verification/{name}" for name in ("bounds", "samples")],
         "verification",

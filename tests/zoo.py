@@ -22,7 +22,9 @@ import scipy.sparse as sp
 from benchmarks import stated
 
 import drlogit
+from drlogit.dual.label_points import LabelPoint, two_labels
 from drlogit.fitting.solving import solve_problem
+from drlogit.problem.losses import flip_probability
 from drlogit.problem.problem import Problem
 from drlogit.problem.result import Result
 from drlogit.robustness.models import measured
@@ -61,6 +63,13 @@ class Case:
         return self.name
 
 
+def dual_point(problem: Problem, coefficients: Any, a: Any, s: Any = None) -> LabelPoint:
+    """The dual point of two labels with these flip shares, and s by default that of a model."""
+    rows = problem.rows
+    s = flip_probability(rows.gather(problem.margins(coefficients))) if s is None else s
+    return two_labels(rows, rows.pair(rows.scatter(s), rows.scatter(a)))
+
+
 # --- problems with a known solution ---------------------------------------------------------
 
 
@@ -80,6 +89,10 @@ class Planted(Case):
         if self.options["fit_intercept"]:
             return np.append(self.coef, self.intercept)
         return self.coef
+
+    def point(self, problem: Problem, coefficients: np.ndarray) -> LabelPoint:
+        """The dual point of a model with the planted flips."""
+        return dual_point(problem, coefficients, self.flip_share)
 
 
 def planted(

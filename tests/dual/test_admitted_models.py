@@ -7,6 +7,7 @@ import pytest
 from benchmarks import stated
 
 import domain_zoo
+import zoo
 from drlogit.dual.certify import certify, pieces_of_dual_point
 from drlogit.dual.pieces import PieceCoordinates, pieces_of_model
 from drlogit.problem.parameters import ADMITTED
@@ -52,8 +53,7 @@ def test_a_model_beyond_the_class_has_a_bound_of_zero(domains):
     if domains:
         point = pieces_of_dual_point(problem, fit.dual)
     else:
-        shares = fit.dual.s, fit.dual.flip_share
-        point = problem.rows.pair(*map(problem.rows.scatter, shares))
+        point = zoo.dual_point(problem, best, fit.dual.flip_share, fit.dual.s)
     near = certify(problem, best, point=point)
     assert near.dual > 0.05
     far = problem.join(fit.coef, fit.intercept + 1.1 * ADMITTED)

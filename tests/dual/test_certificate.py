@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 import zoo
 from drlogit.dual.certify import certify
-from drlogit.problem.losses import flip_probability
 from drlogit.problem.problem import Problem
 
 pytestmark = pytest.mark.slow
@@ -37,36 +36,20 @@ STRUCTURES = [
 ]
 
 
-def told(case: zoo.Planted, problem: Problem):
-    """The planted flip shares, as the state that ``certify`` takes."""
-    return problem.rows.scatter(case.flip_share)
-
-
-def point_of(problem: Problem, coefficients, shares):
-    """The dual probabilities of a model with flip shares, as the state that ``certify`` takes."""
-    if coefficients is None or shares is None:
-        return shares
-    s = flip_probability(problem.rows.gather(problem.margins(coefficients)))
-    return problem.rows.pair(problem.rows.scatter(s), shares)
-
-
 # --- weak duality ----------------------------------------------------------------------------
 
 
 def random_point(problem: Problem, near: np.ndarray, rng: np.random.Generator):
-    """Coefficients of any size or near a solution; dual coefficients and shares likewise."""
+    """Coefficients of any size or near a solution; a dual point of such coefficients, or None."""
     size = problem.costs.size
     around = near if rng.random() < 0.4 else 0.0
     v = around + 10.0 ** rng.uniform(-3, 3) * rng.standard_normal(size)
-    dual = (
-        None if rng.random() < 0.5 else v + 10.0 ** rng.uniform(-3, 2) * rng.standard_normal(size)
-    )
-    shares = None
-    if rng.random() < 0.8:
-        a = rng.random(problem.rows.n_samples) ** rng.choice([0.2, 1.0, 5.0, 50.0])
-        a[rng.random(a.size) < 0.3] = rng.integers(0, 2)
-        shares = problem.rows.scatter(a)
-    return v, dual, shares
+    if rng.random() < 0.2:
+        return v, None
+    dual = v + (rng.random() < 0.5) * 10.0 ** rng.uniform(-3, 2) * rng.standard_normal(size)
+    a = rng.random(problem.rows.n_samples) ** rng.choice([0.2, 1.0, 5.0, 50.0])
+    a[rng.random(a.size) < 0.3] = rng.integers(0, 2)
+    return v, zoo.dual_point(problem, dual, a)
 
 
 @settings(POINTS)
@@ -77,8 +60,8 @@ def test_no_bound_is_above_the_optimum_and_no_value_below(structure, seed):
     case = zoo.planted(seed, n_samples=12, **structure)
     problem = case.build()
     for _ in range(20):
-        v, dual, shares = random_point(problem, case.coefficients, rng)
-        result = certify(problem, v, point=point_of(problem, dual, shares))
+        v, point = random_point(problem, case.coefficients, rng)
+        result = certify(problem, v, point=point)
         assert math.isfinite(result.dual)
         assert result.dual <= case.objective + ROUNDING
         assert result.primal >= case.objective - ROUNDING
@@ -92,14 +75,13 @@ def test_bounds_from_anywhere_stay_below_values_from_anywhere(case):
     rng = np.random.default_rng(0)
     solution = conic_solution(case.X, case.y, tol=1e-8, **case.options)
     best = problem.join(solution.coef, solution.intercept)
-    shares = problem.rows.scatter(solution.flip_share)
-    assert certify(problem, best, point=shares).gap <= 1e-8
+    point = zoo.dual_point(problem, best, solution.flip_share)
+    assert certify(problem, best, point=point).gap <= 1e-8
     scale = 1.0 / np.maximum(problem.rows.column_scale, 1.0)
     values, bounds = [problem.objective(best)], [0.0]
     for _ in range(5):
-        v, dual, shares = random_point(problem, best / scale, rng)
-        v, dual = scale * v, None if dual is None else scale * dual
-        result = certify(problem, v, point=point_of(problem, dual, shares))
+        v, point = random_point(problem, best / scale, rng)
+        result = certify(problem, scale * v, point=point)
         values.append(result.primal)
         bounds.append(result.dual)
     assert max(bounds) <= min(values) + ROUNDING
@@ -115,7 +97,7 @@ def test_certificate_is_tight_at_planted_solutions(structure):
     for seed in range(3):
         case = zoo.planted(seed, **structure)
         problem = case.build()
-        result = certify(problem, case.coefficients, point=told(case, problem))
+        result = certify(problem, case.coefficients, point=case.point(problem, case.coefficients))
         assert result.gap < 1e-9
         assert result.primal == pytest.approx(case.objective, abs=ROUNDING)
         assert result.lam == pytest.approx(case.lam, rel=1e-9, abs=ROUNDING)
@@ -158,7 +140,7 @@ def test_gap_is_close_to_the_true_suboptimality(norm, shape):
         problem = case.build()
         for trial in range(3):
             v = nearby(case, 1e-4, 10 * seed + trial)
-            gaps.append(certify(problem, v, point=told(case, problem)).gap)
+            gaps.append(certify(problem, v, point=case.point(problem, v)).gap)
             truths.append(problem.objective(v) - case.objective)
     gaps, truths = np.array(gaps), np.array(truths)
     assert (gaps >= truths - ROUNDING).all()
@@ -175,9 +157,9 @@ def test_extreme_points_give_finite_bounds():
         problem = case.build()
         zeros = np.zeros(problem.costs.size)
         for v in (zeros, 1e-12 + zeros, 1e3 * rng.standard_normal(zeros.size), 1e6 + zeros):
-            half = problem.rows.scatter(np.full(problem.rows.n_samples, 0.5))
-            for shares in (None, half):
-                result = certify(problem, v, point=shares)
+            half = zoo.dual_point(problem, v, np.full(problem.rows.n_samples, 0.5))
+            for point in (None, half):
+                result = certify(problem, v, point=point)
                 assert math.isfinite(result.primal)
                 assert 0.0 <= result.dual <= result.primal + 1e-9 * max(1.0, result.primal)
                 assert result.gap >= 0.0
@@ -215,5 +197,5 @@ def test_collinear_free_columns():
         exact = conic_solution(base.X, base.y, tol=1e-9, **options)
         problem = stated.problem(X, base.y, feature_costs=costs, **options)
         v = problem.join(np.append(exact.coef, [3.0, -2.0]), exact.intercept - 1.0)
-        shares = problem.rows.scatter(exact.flip_share)
-        assert certify(problem, v, point=shares).gap < 1e-8
+        point = zoo.dual_point(problem, v, exact.flip_share)
+        assert certify(problem, v, point=point).gap < 1e-8

@@ -49,12 +49,6 @@ def problem_of(z, weights, *, epsilon, kappa, norm="l1", costs=None) -> Problem:
     return Problem(rows, epsilon, cost, fit_intercept=False)
 
 
-def point_of(problem, coefficients, shares):
-    """The dual probabilities of a model, with flip shares."""
-    s = 1.0 / (1.0 + np.exp(problem.rows.gather(problem.margins(coefficients))))
-    return problem.rows.pair(problem.rows.scatter(s), shares)
-
-
 # --- closed forms -----------------------------------------------------------------------------
 
 
@@ -79,14 +73,15 @@ def test_one_sample(norm, kappa, copies):
     u = math.log(price / epsilon - 1.0)
     best = costs * steepest * u / LENGTHS[norm](scaled)
     flips = epsilon / kappa if kappa < LENGTHS[norm](scaled) else 0.0  # where cheaper than moves
-    certificate = certify(problem, best, point=problem.rows.scatter(np.full(copies, flips)))
+    point = zoo.dual_point(problem, best, np.full(copies, flips))
+    certificate = certify(problem, best, point=point)
     assert certificate.primal == pytest.approx(optimum, abs=1e-12)
     assert certificate.dual == pytest.approx(optimum, abs=1e-8)
     rng = np.random.default_rng(0)
     for _ in range(50):
         v, dual = 3.0 * rng.standard_normal((2, 3))
-        share = problem.rows.scatter(rng.random(copies))
-        certificate = certify(problem, v, point=point_of(problem, dual, share))
+        point = zoo.dual_point(problem, dual, rng.random(copies))
+        certificate = certify(problem, v, point=point)
         assert certificate.dual <= optimum + 1e-12
         assert certificate.primal >= optimum - 1e-12
 
@@ -101,8 +96,8 @@ def test_intercept_alone(epsilon, kappa):
     )
     share = 0.8 - epsilon / kappa
     log_odds = math.log(share / (1.0 - share))
-    flips = problem.rows.scatter(np.where(y > 0, epsilon / kappa / 0.8, 0.0))
-    certificate = certify(problem, np.array([0.0, log_odds]), point=flips)
+    best, flips = np.array([0.0, log_odds]), np.where(y > 0, epsilon / kappa / 0.8, 0.0)
+    certificate = certify(problem, best, point=zoo.dual_point(problem, best, flips))
     assert certificate.primal == pytest.approx(entropy(share), abs=1e-12)
     assert certificate.dual == pytest.approx(entropy(share), abs=1e-8)
     for intercept in np.linspace(-4.0, 4.0, 41):
@@ -182,8 +177,8 @@ def test_one_feature(fit_intercept, epsilon, kappa):
     assert optimum - 1e-8 <= solution.dual_objective <= optimum + 1e-12
     for _ in range(40):
         v, dual = rng.uniform(-4.0, 4.0, (2, 1 + fit_intercept))
-        share = problem.rows.scatter(rng.random(5))
-        certificate = certify(problem, v, point=point_of(problem, dual, share))
+        point = zoo.dual_point(problem, dual, rng.random(5))
+        certificate = certify(problem, v, point=point)
         assert certificate.dual <= optimum + 1e-12
         assert certificate.primal == pytest.approx(value(*v, *[0.0][fit_intercept:]), abs=1e-12)
 
@@ -194,7 +189,7 @@ def test_without_a_dual_point_the_flips_are_those_that_pay():
     found = stated.solve(X, y, epsilon=0.1, kappa=0.5)
     coefficients = problem.join(1.5 * found.coef, found.intercept)
     certificate = certify(problem, coefficients)
-    _, shares = certificate.point[0]
+    shares = certificate.dual_point(problem).flip_share
     margins = problem.rows.gather(problem.margins(coefficients))
     assert 0 < np.count_nonzero(shares) < shares.size
     np.testing.assert_array_equal(shares > 0.0, margins > 0.5 * certificate.lam)

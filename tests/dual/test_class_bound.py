@@ -7,12 +7,8 @@ import pytest
 from benchmarks import stated
 
 import class_zoo
-from drlogit.dual.classes import (
-    ClassCoordinates,
-    ClassPoint,
-    class_bound,
-    class_point_of_model,
-)
+from drlogit.dual.coordinates import label_coordinates
+from drlogit.dual.label_points import LabelPoint, label_bound
 from drlogit.problem.parameters import ADMITTED
 
 
@@ -24,10 +20,10 @@ def test_a_scaled_point_proves_the_same_bound(seed):
     model = np.zeros((3, problem.rows.n_columns))
     kept = np.count_nonzero(problem.penalised)
     flow = np.random.default_rng(seed).standard_normal((3, kept)) * np.abs(X).mean()
-    point = ClassPoint(class_point_of_model(problem, model).shares, flow)
-    found = class_bound(problem, model, point)
+    point = LabelPoint(label_bound(problem, model, None).unscaled, flow)
+    found = label_bound(problem, model, point)
     assert not np.allclose(found.point.flow, flow)  # far outside
-    again = class_bound(problem, model, found.point)
+    again = label_bound(problem, model, found.point)
     assert again.point is not found.point
     np.testing.assert_allclose(again.point.flow, found.point.flow, rtol=1e-9)
     for one, other in zip(found.point.shares, again.point.shares, strict=True):
@@ -42,12 +38,13 @@ def test_the_charge_is_what_the_worst_admitted_model_gains():
     problem = stated.problem(X, y, epsilon=0.1, kappa=1.0, norm="l2", feature_costs=[1.0, np.inf])
     left = np.zeros((3, 3))  # classes, columns with the intercept
     left[:, 1] = [3e-6, -1e-6, -2e-6]
-    coordinates = ClassCoordinates(problem)
+    coordinates = label_coordinates(problem)
     # <G, B> is largest for classes at either end of the range that is admitted.
     deviation = np.sqrt(np.mean((X[:, 1] - X[:, 1].mean()) ** 2))
     ends = np.array([0.5, -0.5, -0.5]) * ADMITTED / deviation
-    assert coordinates.charge(left.ravel()) == pytest.approx(left[:, 1] @ ends, rel=1e-9)
+    assert coordinates.charge(left[1:].ravel()) == pytest.approx(left[:, 1] @ ends, rel=1e-9)
     model = np.zeros((3, 3))
     model[:, 1] = 0.99 * ends
-    assert coordinates.admits(model)
-    assert not coordinates.admits(model * 1.02)
+    others = (model[1:] - model[0]).ravel()
+    assert coordinates.admits(others)
+    assert not coordinates.admits(others * 1.02)

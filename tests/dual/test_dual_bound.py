@@ -18,10 +18,10 @@ from drlogit.dual._certificate import (
     IN_NORM,
     Coordinates,
     column_sums,
-    pair_sums,
+    label_sums,
 )
 from drlogit.dual.bound import DualSums, lower_bound
-from drlogit.dual.pair import pair_bound
+from drlogit.dual.label_points import label_bound
 from drlogit.problem.norms import NORMS
 from drlogit.problem.parameters import ADMITTED
 from drlogit.rows.matrix import compiled
@@ -259,7 +259,7 @@ def test_the_error_of_a_chain_is_n_u_over_one_less_n_u():
     seen = []
     charged = type("Charged", (), {
         "charge": lambda self, g, rounding: seen.append(rounding) or 0.0,
-        "used": lambda self, g, rounding: 0.0,
+        "used": lambda self, g, rounding, flow: 0.0,
     })()  # fmt: skip
     lower_bound(charged, 1.0, DualSums(np.zeros(2), 0.0, 0.5, 2.0**52))
     assert seen == pytest.approx([1.0], rel=1e-12)
@@ -298,7 +298,7 @@ def test_every_block_of_rows_adds_a_rounding():
     X = rng.normal(size=(90, 2))
     options = {"epsilon": 0.1, "kappa": 1.0}
     one, three = (stated.problem(X, X[:, 0] > 0.0, n_jobs=n, **options) for n in (1, 3))
-    whole, parts = (pair_bound(each, np.zeros(3), None).sums.additions for each in (one, three))
+    whole, parts = (label_bound(each, np.zeros(3), None).sums.additions for each in (one, three))
     chains = [
         column_sums(compiled(X[:n], np.ones(n), np.ones(n), intercept=True), np.ones((2, n)))[1]
         for n in (90, 30)
@@ -338,6 +338,7 @@ def test_what_the_sum_of_panels_rounds_off_is_added_at_the_end():
     X, ones = np.full((n, 1), 0.9 / 32.0 * 2.0**-53), np.ones(n)
     X[0] = 1.0
     rows = compiled(X, ones, ones, intercept=False)
-    _, sums, additions = pair_sums(rows, np.zeros(1), ones, None, None)
+    point = np.array([[ones, 0.0 * ones], [0.0 * ones, ones]])
+    *_, sums, additions = label_sums(rows, None, np.zeros((1, 1)), point, 1.0, None)
     error = abs(Fraction(sums[0]) - sum(map(Fraction, X[:, 0])))
     assert error <= Fraction(additions * 2.0**-53) < Fraction(100 * 2.0**-53)

@@ -136,7 +136,7 @@ def test_loops_refuse_arrays_of_other_lengths():
         (_survey.survey, block.compiled, u, 1.0, 1.0, u, u, u, coef, coef[1:], 0.0),
         (_losses.log_loss_sum, np.ones(3), np.ones(2)),
         (_losses.flip_sums, np.ones(3), np.ones(3), np.ones(2), None),
-        (_certificate.pair_sums, block.compiled, coef[1:], None, np.ones(49), None),
+        (_certificate.label_sums, block.compiled, None, coef[None, 1:], half[None], 1.0, None),
         (_products.weighted_gram, block.compiled, np.ones(49)),
         (_products.compiled_rows, X, y[1:], block.weights, True),
     ]

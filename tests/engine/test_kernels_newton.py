@@ -185,7 +185,7 @@ def test_the_best_bound_is_kept(iterate):
     sums[: newton.size] = 0.0  # nothing is charged or used
     for entropy, best in ((0.2, 0.2), (0.3, 0.3), (0.1, 0.3)):
         sums[newton.size + PROOF_ENTROPY] = entropy
-        assert newton.prove(sums, newton.coordinates) == pytest.approx(entropy)
+        assert newton.prove(sums) == pytest.approx(entropy)
         assert newton.dual == pytest.approx(best)
 
 
@@ -199,6 +199,6 @@ def test_a_corrected_dual_point_needs_little_more_correction(iterate):
         step = newton.correction()
         sizes.append(np.abs(step).max())
         point, sums = samples.certify(iterate.state, point, step)
-        newton.prove(sums, newton.coordinates)
+        newton.prove(sums)
     newton.end_proof()
     assert sizes[1] <= 0.5 * sizes[0]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drlogit.dual._certificate import pair_sums
+from drlogit.dual._certificate import label_sums
 from drlogit.problem._losses import log_loss_sum
 from drlogit.problem.losses import (
     entropy,
@@ -47,15 +47,15 @@ def test_compiled_terms_are_exact_to_a_few_units_in_the_last_place():
     e = np.exp(-np.abs(wide))
     loss = np.log1p(e) + np.maximum(-wide, 0.0)
     s = np.where(u > 0.0, e, 1.0) / (1.0 + e)
-    rows = compiled_rows(u[:, None], np.ones(u.size), np.ones(u.size), False)
-    found = pair_sums(rows, one(1.0), None, None, None)[0][1]
-    for value, n in ((loss, [log_loss_sum(one(each), one(1.0)) for each in u]), (s, found)):
-        np.testing.assert_allclose(n, value.astype(float), rtol=1e-15, atol=1e-300)
-    p = found[(found > 1e-300) & (found < 1.0)].astype(np.longdouble)
+    found = [log_loss_sum(one(each), one(1.0)) for each in u]
+    np.testing.assert_allclose(found, loss.astype(float), rtol=1e-15, atol=1e-300)
+    s = s.astype(float)
+    p = s[(s > 1e-300) & (s < 1.0)].astype(np.longdouble)
     exact = -p * np.log(p) - (1.0 - p) * np.log1p(-p)
     for share, value in zip(p.astype(float), exact, strict=True):
         sample = compiled_rows(one(0.0)[:, None], one(1.0), one(1.0), False)
-        sums = pair_sums(sample, one(0.0), one(share), None, None)[1]
+        point = np.array([[one(share), one(0.0)], [one(0.0), one(1.0)]])
+        sums = label_sums(sample, None, np.zeros((1, 1)), point, 1.0, None)[2]
         assert sums[1] == pytest.approx(float(value), rel=1e-15)
 
 

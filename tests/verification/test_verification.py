@@ -25,7 +25,7 @@ import drlogit
 import zoo
 from damaged import damaged_copies
 from drlogit.cli import main
-from drlogit.dual import bound, certify, pair, pieces
+from drlogit.dual import bound, certify, label_points, pieces
 from drlogit.engine.tables import interior_point_with_domains
 from drlogit.estimators.robust_classifier import result_of
 from drlogit.problem.dual_point import DualPoint, Moves
@@ -263,8 +263,8 @@ def test_what_is_no_proof_of_two_classes_is_none_of_three():
     X, y = samples(3, 60)
     several = stated.solve(X, np.arange(60) % 3, epsilon=0.1, kappa=1.0)
     two = stated.solve(X, y, epsilon=0.1, kappa=1.0)
-    for fit, labels, other in ((two, y, several), (several, np.arange(60) % 3, two)):
-        found = drlogit.verify(replace(fit, dual=other.dual), X, labels)
+    for fit, own, other in ((two, y, several), (several, np.arange(60) % 3, two)):
+        found = drlogit.verify(replace(fit, dual=other.dual), X, own)
         assert "about other classes" in found.reason
 
 
@@ -452,7 +452,7 @@ BALLS = [
 
 
 #: The modules of the certificate, in the order of their imports.
-CERTIFICATE = bound, pair, pieces, certify
+CERTIFICATE = bound, label_points, pieces, certify
 
 #: What stood there, what stands there now, and on which problems that shows.
 MUTANTS = {
@@ -460,19 +460,20 @@ MUTANTS = {
     "3e-9 less promised": ("+ ROUNDING * (hidden", "- 3e-9 + ROUNDING * (hidden", "both"),
     "no scaling": ("factor = 1.0 if used <= epsilon else epsilon / used * _STRICTLY",
                    "factor = 1.0", "both"),
-    "no norm": ("used = coordinates.used(sums.gradient, rounding) +", "used = 0.0 +", "both"),
+    "no norm": ("used = coordinates.used(sums.gradient, rounding, sums.flow) +", "used = 0.0 +",
+                "both"),
     "nothing spent": ("+ sums.spent * (1.0 + rounding)", "+ 0.0", "both"),
     "not charged": ("(1.0 - rounding) - charge", "(1.0 - rounding)", "both"),
-    "labels lost": ("return state, (Sum(sums), Max(chain), Sum(1.0))",
+    "labels lost": ("return (scores, point), (",
                     "sums[:-2] = block.adjoint("
-                    "block.y * block.weights * (state[1] - state[2]))\n"
-                    "    return state, (Sum(sums), Max(chain), Sum(1.0))", "plain"),
-    "a dropped": ("return state, (Sum(sums), Max(chain), Sum(1.0))",
-                  "sums = pair_sums(\n"
-                  "        block.compiled, coefficients, s, None, block.flip_multiples)[1]\n"
-                  "    return state, (Sum(sums), Max(chain), Sum(1.0))", "plain"),
-    "flips not scaled": ("else factor * state[1:], ()",
-                         "else np.stack([factor * state[1], state[2]]), ()", "plain"),
+                    "block.y * block.weights * (point[0, 0] - point[1, 0]))\n"
+                    "    return (scores, point), (", "plain"),
+    "a dropped": ("return (scores, point), (",
+                  "sums = label_sums(\n"
+                  "        block.compiled, codes, model, given, 0.0, block.flip_multiples)[2]\n"
+                  "    return (scores, point), (", "plain"),
+    "flips not scaled": ("scaled = factor * point\n",
+                         "scaled = np.stack([factor * point[0], point[1]])\n", "plain"),
     "groups for nothing": ("kind[group], kind[self.high[g]] = GROUP + g, -1 - g",
                            "spread[group] = spread[self.high[g]] = 0.0", "domains"),
     "bounded features forgotten": ("spread[places] = np.where(varies, spread[places], widths)",
@@ -492,12 +493,12 @@ def points(kind):
             problem, result = stated.problem(**case), stated.solve(**case)
             best = problem.join(result.coef, result.intercept)
             flips = 0.5 * np.isfinite(problem.kappa)
-            half = problem.rows.scatter(np.full(len(case["y"]), flips))
+            half = np.full(len(case["y"]), flips)
             # Good s if nothing flips: whoever forgets the flips has too good a bound.
-            certain = problem.rows.scatter(stated.solve(**case | {"kappa": np.inf}).dual.s)
-            shares = None, half, problem.rows.pair(certain, half)
-            for model, share in product((best, best + 0.3, -0.3 * best), shares):
-                found.append((case, problem, result, model, share))
+            certain = stated.solve(**case | {"kappa": np.inf}).dual.s
+            for model in (best, best + 0.3, -0.3 * best):
+                both = (zoo.dual_point(problem, model, half, s) for s in (None, certain))
+                found += [(case, problem, result, model, point) for point in (None, *both)]
     if kind in ("both", "domains"):
         for seed in (24, 25, 27):
             case = domain_zoo.generated(seed)

@@ -8,7 +8,7 @@ Derivation: docs/algorithm.md, (13) and (14).
 """
 import numpy as np
 from libc.math cimport INFINITY, fabs, sqrt
-from drlogit.problem._losses cimport add_entropies, loss_terms
+from drlogit.problem._losses cimport add_entropies, log_of
 from drlogit.problem.parameters import ADMITTED
 from drlogit.rows._products cimport CompiledRows, CsrRows
 from drlogit.rows._shapes cimport fit
@@ -43,112 +43,154 @@ cdef class Coordinates:
                where a sample has one term (Cauchy and Schwarz)
     sizes      what rounding errors of the gradient at the reference point are in proportion to
     intercept  the place of b, or None
+    n_labels   K; models and gradients have the coordinates of all labels but the first, one label
+               after another.  A model's first label is zero, and the gradients of all labels add up
+               to zero
     """
     cdef readonly object kind, costs, norm, spread, mean, size, sizes, intercept
+    cdef readonly Py_ssize_t n_labels
     cdef const int[::1] kinds
-    cdef const double[::1] cost, deviation, centre, error
+    cdef const double[::1] cost, centre, error
+    cdef double[::1] limit      # what is admitted of each coordinate; 0 of those not charged
     cdef Py_ssize_t constant, n_groups, n_inside
     cdef int power      # 1, 2, or 0 for the largest; -1: another norm
 
-    def __init__(self, kind, costs, norm, spread, mean, size, intercept):
+    def __init__(self, kind, costs, norm, spread, mean, size, intercept, n_labels=2):
         self.kind, self.costs, self.norm = kind, costs, norm
         self.spread, self.mean, self.size = spread, mean, size
         self.intercept, self.constant = intercept, -1 if intercept is None else intercept
-        self.kinds, self.cost, self.deviation, self.centre = kind, costs, spread, mean
+        self.kinds, self.cost, self.centre, self.n_labels = kind, costs, mean, n_labels
         self.sizes = size if intercept is None else size + np.abs(mean) * size[intercept]
         self.error = self.sizes
         for part in (costs, spread, mean, self.sizes):
             fit(len(part) == len(kind), "coordinates")
         self.power = {"l1": 1, "l2": 2, "linf": 0}.get(norm.name, -1)
+        self.limit = np.zeros(len(kind))
         cdef Py_ssize_t j
         for j in range(self.kinds.shape[0]):
+            self.n_inside += self.kinds[j] == NORM
+            self.n_groups = max(self.n_groups, self.kinds[j] - GROUPED + 1, -self.kinds[j])
             if self.kinds[j] < 0:
-                self.n_groups = max(self.n_groups, -self.kinds[j])
-            elif self.kinds[j] >= GROUPED:
-                self.n_groups = max(self.n_groups, self.kinds[j] - GROUPED + 1)
-            if self.kinds[j] == NORM:
-                self.n_inside += 1
+                self.limit[j] = LOG_ODDS
+            elif self.kinds[j] == LOOSE and spread[j] > 0.0:
+                self.limit[j] = LOG_ODDS / spread[j]
 
     @property
     def in_norm(self):
         """Places of the coordinates that the norm bounds."""
         return np.flatnonzero(self.kind == IN_NORM)
 
-    cdef inline double at(self, const double[::1] gradient, Py_ssize_t j) noexcept nogil:
-        """The gradient by the log-odds at the reference point instead of b."""
+    cdef inline double at(self, const double[::1] gradient, Py_ssize_t k,
+                          Py_ssize_t j) noexcept nogil:
+        """A label's gradient, by the log-odds at the reference point instead of b."""
+        cdef Py_ssize_t first = (k - 1) * self.kinds.shape[0]
         if self.constant < 0 or j == self.constant:
-            return gradient[j]
-        return gradient[j] - self.centre[j] * gradient[self.constant]
+            return gradient[first + j]
+        return gradient[first + j] - self.centre[j] * gradient[first + self.constant]
 
-    cpdef double used(self, const double[::1] gradient, double rounding=0.0):
-        """``‖c g‖``, at most, if the sums are right up to ``rounding`` of their terms."""
-        cdef double largest = 0.0, total = 0.0, move
-        cdef Py_ssize_t j, n = self.kinds.shape[0]
-        fit(gradient.shape[0] == n, "gradient")
-        for j in range(n):
-            if self.kinds[j] != NORM:
-                continue
-            move = self.cost[j] * (fabs(self.at(gradient, j)) + rounding * self.error[j]
-                                   + UNDERFLOW)
-            if not move < INFINITY:
-                return move   # nor what is no number
-            largest = max(largest, move)
-        if largest == 0.0 or self.power == 0:
-            return largest
-        cdef double[::1] moves = np.empty(self.n_inside if self.power < 0 else 0)
-        cdef Py_ssize_t k = 0
-        for j in range(n):
-            if self.kinds[j] != NORM:
-                continue
-            move = self.cost[j] * (fabs(self.at(gradient, j)) + rounding * self.error[j]
-                                   + UNDERFLOW) / largest
+    cdef double half(self, const double[::1] gradient, Py_ssize_t j) noexcept nogil:
+        """½ Σ |G| over all labels, rounded up: of two the size of the gradient."""
+        cdef double first = 0.0, total = 0.0, value
+        cdef Py_ssize_t k
+        for k in range(1, self.n_labels):
+            value = self.at(gradient, k, j)
+            first -= value
+            total += fabs(value)
+        return 0.5 * (total + fabs(first)) * (1.0 + 4 * (self.n_labels - 2) * UNIT)
+
+    def carried(self, gradient, double rounding, flow):
+        """At most what a flow carries between every two labels (one < other), by coordinate.
+
+        What its divergence misses of G goes directly from label to label, in equal parts.
+        """
+        K, kept = self.n_labels, self.in_norm
+        other, one = np.tril_indices(K, -1)
+        difference = np.eye(K)[one] - np.eye(K)[other]
+        G = -np.reshape(gradient, (K - 1, -1))
+        if self.intercept is not None:
+            G = G - np.outer(G[:, self.intercept], self.mean)
+        missing = np.vstack([-G.sum(axis=0), G])[:, kept]
+        flow = np.zeros((one.size, kept.size)) if flow is None else flow
+        size = np.abs(missing).sum(axis=0) + 2.0 * np.abs(flow).sum(axis=0)
+        error = 2.0 / K * (rounding * self.sizes[kept] + UNDERFLOW) + 6 * K * UNIT * size
+        moves = flow + difference @ (missing - difference.T @ flow) / K
+        return self.costs[kept] * (np.abs(moves) + error)
+
+    cpdef double used(self, const double[::1] gradient, double rounding=0.0,
+                      const double[:, :] flow=None) except *:
+        """``N(G)``, at most, if the sums are right up to ``rounding`` of their terms.
+
+        ``flow`` has a row for each pair of labels (k, j < k), k slowest, and a column for each
+        coordinate in the norm; ℓ1 transport needs none.
+        """
+        cdef double largest = 0.0, total = 0.0, size, error
+        cdef Py_ssize_t c = 0, j, q, n = self.kinds.shape[0], K = self.n_labels
+        cdef double[:, ::1] moves
+        fit(gradient.shape[0] == (K - 1) * n, "gradient")
+        if K > 2 and self.power != 1:
+            moves = self.carried(gradient, rounding, flow)
+        else:
+            moves = np.empty((1, self.n_inside))
+            for j in range(n):
+                if self.kinds[j] == NORM:
+                    error = rounding * self.error[j] + UNDERFLOW
+                    moves[0, c] = self.cost[j] * (self.half(gradient, j) + error)
+                    c += 1
+        for q in range(moves.shape[0]):
+            for c in range(self.n_inside):
+                if not moves[q, c] < INFINITY:
+                    return moves[q, c]   # nor what is no number
+                largest = max(largest, moves[q, c])
+        if largest == 0.0:
+            return 0.0
+        for q in range(moves.shape[0]):
+            size = 0.0
+            for c in range(self.n_inside):
+                moves[q, c] /= largest
+                if self.power == 0:
+                    size = max(size, moves[q, c])
+                else:
+                    size += moves[q, c] if self.power == 1 else moves[q, c] * moves[q, c]
             if self.power < 0:
-                moves[k] = move
-            else:
-                total += move if self.power == 1 else move * move
-            k += 1
-        if self.power < 0:
-            total = self.norm.value(np.asarray(moves))
-        total = sqrt(total) if self.power == 2 else total
-        return largest * total * (1.0 + (self.n_inside + 12) * UNIT)
+                size = self.norm.value(np.asarray(moves[q]))
+            total += sqrt(size) if self.power == 2 else size
+        return largest * total * (1.0 + (self.n_inside + moves.shape[0] + 12) * UNIT)
 
-    cpdef double charge(self, const double[::1] gradient, double rounding=0.0):
-        """The most that g·x can be over free coordinates of admitted models."""
+    cpdef double charge(self, const double[::1] gradient, double rounding=0.0) except *:
+        """The most that ⟨G, B⟩ can be over free coordinates of admitted models."""
         cdef double total = 0.0, error, value
         cdef Py_ssize_t j, n = self.kinds.shape[0]
         cdef int kind
         cdef double[:, ::1] owed = np.zeros((2, self.n_groups))
-        fit(gradient.shape[0] == n, "gradient")
+        fit(gradient.shape[0] == (self.n_labels - 1) * n, "gradient")
         for j in range(n):
-            kind = self.kinds[j]
-            if kind == NORM or (kind == LOOSE and not self.deviation[j] > 0.0):
-                continue
-            error, value = rounding * self.error[j] + UNDERFLOW, self.at(gradient, j)
-            if kind == LOOSE:
-                total += (fabs(value) + error) / self.deviation[j]
+            kind, error = self.kinds[j], rounding * self.error[j] + UNDERFLOW
+            if kind == LOOSE and self.limit[j] > 0.0:
+                total += (self.half(gradient, j) + error) * self.limit[j]
             elif kind < 0:
-                owed[1, -1 - kind] = value + error
-            elif not value + error <= 0.0:
-                owed[0, kind - GROUPED] += value + error
+                owed[1, -1 - kind] = self.at(gradient, 1, j) + error
+            elif kind >= GROUPED:
+                value = self.at(gradient, 1, j) + error
+                owed[0, kind - GROUPED] += 0.0 if value <= 0.0 else value
         for j in range(self.n_groups):
             if not owed[0, j] + owed[1, j] <= 0.0:
-                total += owed[0, j] + owed[1, j]
-        return LOG_ODDS * total * (1.0 + (n + 8) * UNIT)
+                total += LOG_ODDS * (owed[0, j] + owed[1, j])
+        return total * (1.0 + (n + 8) * UNIT)
 
     def admits(self, const double[::1] model):
         """Whether the bound is about a model: it proves nothing about others."""
-        cdef Py_ssize_t j
-        cdef double odds, at_means = 0.0
-        fit(model.shape[0] == self.kinds.shape[0], "coefficients")
-        if self.constant >= 0:
-            for j in range(self.kinds.shape[0]):
-                at_means += self.centre[j] * model[j]
-        for j in range(self.kinds.shape[0]):
-            odds = model[j] + (at_means if j == self.constant else 0.0)
-            if self.kinds[j] < 0 and not odds <= LOG_ODDS:
-                return False
-            if (self.kinds[j] == LOOSE and self.deviation[j] > 0.0
-                    and not fabs(odds) * self.deviation[j] <= LOG_ODDS):
+        cdef Py_ssize_t i, j, k, n = self.kinds.shape[0]
+        cdef double odds, low, high
+        fit(model.shape[0] == (self.n_labels - 1) * n, "coefficients")
+        for j in range(n):
+            low = high = 0.0
+            for k in range(self.n_labels - 1 if self.limit[j] > 0.0 else 0):
+                odds = model[k * n + j]
+                for i in range(n if j == self.constant else 0):
+                    odds += self.centre[i] * model[k * n + i]
+                low = low if odds >= low else odds      # what is no number stays
+                high = high if odds <= high else odds
+            if not high - low <= self.limit[j]:
                 return False
         return True
 
@@ -206,52 +248,99 @@ def column_sums(CompiledRows rows, const double[:, ::1] r):
     return found, float(panels[2])
 
 
-def pair_sums(CompiledRows rows, const double[::1] coef, const double[::1] s, const double[::1] a,
-              const double[::1] trust):
-    """Margins, s and a within [0, 1] (3, n); sums; additions behind any of them.
+cdef inline double within(Py_ssize_t K, Py_ssize_t ld, Py_ssize_t own, double share,
+                          const double* given, double* x) noexcept nogil:
+    """A sample's shares on the simplex; what other labels than the observed one have together.
 
-    Without s it is that of the coefficients, without a nothing flips.  ``trust`` has multiples of
-    the unit of flip costs, or is None.  The sums are ``Σ w (s - a) z``, then ``Σ w H(s)`` and what
-    flips cost in units of κ.
+    The others keep a ``share`` of theirs, and the observed label has what they leave.
     """
-    cdef Py_ssize_t block, i, j, lo, hi, n = rows.n_samples, P = rows.n_columns
+    cdef Py_ssize_t k
+    cdef double rest = 0.0, value
+    for k in range(K):
+        if k != own:
+            value = share * given[k * ld]
+            x[k * ld] = min(value, 1.0) if value > 0.0 else 0.0
+            rest += x[k * ld]
+    if rest > 1.0:
+        for k in range(K):
+            x[k * ld] /= rest
+        rest = 1.0
+    x[own * ld] = 1.0 - rest
+    return rest
+
+
+cdef inline double entropy_of(Py_ssize_t K, Py_ssize_t ld, Py_ssize_t own, const double* p,
+                              double rest) noexcept nogil:
+    """H(p) of a sample, with what one less the ``rest`` of the other labels rounds off."""
+    cdef Py_ssize_t k
+    cdef double total = (1.0 - p[own * ld]) - rest
+    for k in range(K):
+        total += p[k * ld] * log_of(p[k * ld])
+    return -total
+
+
+def label_sums(CompiledRows rows, const int[::1] codes, const double[:, ::1] coef,
+               const double[:, :, ::1] given, double share, const double[::1] trust):
+    """Scores; the dual point (p, a), (2, labels, samples); its sums, and the additions behind any.
+
+    Scores and coefficients are those of all labels but the first.  ``codes`` are the positions of
+    the observed labels, or None if all are the second one of two.  A ``share`` of the flips is
+    kept.  ``trust`` has multiples of the unit of flip costs, or is None.  The sums are
+    ``-Σ w (p_k - a_k) z`` of all labels but the first, ``Σ w H(p)``, and what flips cost in units
+    of κ.
+    """
+    cdef Py_ssize_t panel, i, j, k, lo, hi, own, n = rows.n_samples, P = rows.n_columns
+    cdef Py_ssize_t S = rows.stride, C = coef.shape[0], K = C + 1, b = rows.panel
     cdef (Py_ssize_t, Py_ssize_t, Py_ssize_t) panels = panels_of(rows)
-    cdef Py_ssize_t b = panels[0], n_panels = (n + b - 1) // b
-    cdef double w, own, other
-    state, found = np.empty((3, n)), np.zeros(P + 2)
-    cdef double[:, ::1] out = state
-    cdef double[::1] total = found, lost = np.zeros(P + 2), partial = np.zeros(P + 2)
-    cdef double[::1] col = np.empty(b)
-    fit(coef.shape[0] == P and (s is None or s.shape[0] == n) and (a is None or a.shape[0] == n),
-        "coefficients and s, a")
+    cdef Py_ssize_t step = panels[0], n_panels = (n + step - 1) // step
+    cdef double w, rest, flipped
+    scores, point, found = np.empty((C, n)), np.empty((2, K, n)), np.zeros(C * S + 2)
+    cdef double[:, ::1] s = scores, col = np.zeros((C, b))
+    cdef double[:, :, ::1] out = point
+    cdef double[::1] total = found, lost = np.zeros(C * S + 2), part = np.zeros(C * S + 2)
+    cdef double[::1] by_sample = np.empty(C * b)
+    cdef double* entropy = &part[C * S]
+    fit(coef.shape[1] == P and (codes is not None or K == 2), "coefficients")
+    fit(codes is None or codes.shape[0] == n, "labels")
+    fit(given.shape[0] == 2 and given.shape[1] == K and given.shape[2] == n, "dual point")
     fit(trust is None or trust.shape[0] == n, "trust")
     rows = rows.borrow()
     with nogil:
-        for block in range(n_panels):
-            lo, hi = block * b, min(block * b + b, n)
-            rows.margins(lo, hi, &coef[0], &out[0, lo])
+        for panel in range(n_panels):
+            lo, hi = panel * step, min(panel * step + step, n)
+            if C == 1:
+                rows.margins(lo, hi, &coef[0, 0], &s[0, lo])
+            else:
+                rows.scores(lo, hi, &coef[0, 0], <int>C, &by_sample[0])
             for i in range(lo, hi):
-                w = rows.w[i]
-                out[0, i] *= rows.y[i]
-                if s is None:
-                    loss_terms(out[0, i], &own)
+                j, own, w = i - lo, 1 if codes is None else codes[i], rows.w[i]
+                for k in range(C):
+                    s[k, i] = rows.y[i] * (s[k, i] if C == 1 else by_sample[j * C + k])
+                flipped = share if trust is None or trust[i] < INFINITY else 0.0
+                if codes is None:   # loops of a constant length take half of the time
+                    rest = within(2, n, 1, 1.0, &given[0, 0, i], &out[0, 0, i])
+                    flipped = within(2, n, 1, flipped, &given[1, 0, i], &out[1, 0, i])
                 else:
-                    own = s[i]
-                own = min(own, 1.0) if own > 0.0 else 0.0
-                other = 0.0 if a is None or (trust is not None and trust[i] == INFINITY) else a[i]
-                other = min(other, 1.0) if other > 0.0 else 0.0
-                out[1, i], out[2, i] = own, other
-                col[i - lo] = w * (own - other) * rows.y[i]
-                if other > 0.0:
-                    partial[P + 1] += w * other * (1.0 if trust is None else trust[i])
-            rows.adjoint(lo, hi, &col[0], 1, &partial[0])
-            add_entropies(hi - lo, &rows.w[lo], &out[1, lo], &partial[P])
-            if (block + 1) % panels[1] == 0 or block + 1 == n_panels:
-                add(P + 2, &total[0], &lost[0], &partial[0])
-        for j in range(P + 2):
-            total[j] += lost[j]
+                    rest = within(K, n, own, 1.0, &given[0, 0, i], &out[0, 0, i])
+                    flipped = within(K, n, own, flipped, &given[1, 0, i], &out[1, 0, i])
+                for k in range(1, K):
+                    if k == own:
+                        col[k - 1, j] = w * rows.y[i] * (rest - flipped)
+                    else:
+                        col[k - 1, j] = w * rows.y[i] * (out[1, k, i] - out[0, k, i])
+                if K > 2:
+                    entropy[0] += w * entropy_of(K, n, own, &out[0, 0, i], rest)
+                if flipped > 0.0:
+                    entropy[1] += w * flipped * (1.0 if trust is None else trust[i])
+            if K == 2:
+                add_entropies(hi - lo, &rows.w[lo], &out[0, 0, lo], entropy)
+            rows.adjoint(lo, hi, &col[0, 0], <int>C, &part[0])
+            if (panel + 1) % panels[1] == 0 or panel + 1 == n_panels:
+                add(C * S + 2, &total[0], &lost[0], &part[0])
     rows.free()
-    return state, found, float(panels[2])
+    found += lost
+    gradient = found[:C * S].reshape(C, S)[:, :P].ravel()
+    return scores, point, np.append(gradient, found[C * S:]), float(panels[2] + 3 * (K - 2))
 
 
 def factor_in_place(double[:, ::1] matrix, double least=1e-14):

@@ -16,7 +16,7 @@ Derivation: docs/algorithm.md, (11), (13) and (14).
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..rows.arrays import FloatArray
 from ._certificate import ROUNDING, Coordinates
@@ -28,14 +28,23 @@ _OPERATIONS = 8  # roundings of a term before it is added, and of the entropy's 
 class DualSums(NamedTuple):
     """Sums over the pieces of a dual point; a sample's masses total at most its weight.
 
-    ``gradient`` is Σ q s z in the coordinates (pair: Σ w (s - a) z), ``spent`` is Σ q d (pair:
-    Σ w κ a), ``entropy`` is Σ q H(s), and ``additions`` the longest chain of additions behind any.
+    ``gradient`` is Σ q s z in the coordinates (of labels: -Σ w (p_k - a_k) z), ``spent`` is Σ q d
+    (of labels: Σ w κ (1 - a_y)), ``entropy`` is Σ q H(s) (Σ w H(p)), and ``additions`` the longest
+    chain of additions behind any.  ``flow`` is that between several labels (:mod:`.label_points`).
     """
 
     gradient: FloatArray
     spent: float
     entropy: float
     additions: float
+    flow: FloatArray | None = None
+
+
+class DualBound(NamedTuple):
+    """A lower bound and the point that proves it, scaled into the ball."""
+
+    value: float
+    point: Any
 
 
 def lower_bound(coordinates: Coordinates, epsilon: float, sums: DualSums) -> tuple[float, float]:
@@ -53,7 +62,7 @@ def charged_value(coordinates: Coordinates, epsilon: float, sums: DualSums) -> t
     n = (sums.additions + _OPERATIONS) * ROUNDING
     rounding = n / (1.0 - n) if n < 1.0 else math.inf
     charge = coordinates.charge(sums.gradient, rounding)
-    used = coordinates.used(sums.gradient, rounding) + sums.spent * (1.0 + rounding)
+    used = coordinates.used(sums.gradient, rounding, sums.flow) + sums.spent * (1.0 + rounding)
     kept = sums.entropy * (1.0 - rounding) - charge
     factor = 1.0 if used <= epsilon else epsilon / used * _STRICTLY
     value = factor * kept * (1.0 - 8.0 * ROUNDING)

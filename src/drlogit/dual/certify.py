@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from ..problem.dual_point import DualPoint, Moves
-from ..problem.losses import flip_loss
 from ..problem.problem import Problem
 from ..problem.robust_loss import RobustLoss
 from ..rows.arrays import FloatArray
@@ -23,8 +22,7 @@ from ..rows.blocks import Block
 from ..rows.interface import State
 from ..rows.reductions import Sum
 from ._certificate import ROUNDING
-from .classes import class_bound, class_dual_point, class_point_of_model
-from .pair import pair_bound, parts
+from .label_points import corrected, dual_point, label_bound, with_flips
 from .pieces import PieceMasses, piece_bound, pieces_of_model
 
 
@@ -33,8 +31,8 @@ class Certificate:
     """Primal value, certified lower bound, and the dual point that proves it.
 
     ``gap = primal - dual`` bounds the suboptimality; ``primal`` includes a bound on its rounding
-    error.  ``point`` is s and a, (2, n) per block; with domains :class:`PieceMasses`, with several
-    classes a :class:`~drlogit.dual.classes.ClassPoint`; None if it was not kept.
+    error.  ``point`` is a :class:`~drlogit.dual.label_points.LabelPoint`, or with domains
+    :class:`PieceMasses`; None if it was not kept.
     """
 
     primal: float
@@ -50,10 +48,8 @@ class Certificate:
         """The point in plain numbers, of the length of the samples."""
         if self.point is None:
             return None
-        if problem.several:
-            return class_dual_point(problem, self.point)
         if problem.domains is None:
-            return DualPoint(*map(problem.rows.gather, parts(problem, self.point)))
+            return dual_point(problem, self.point)
         return dual_point_of_pieces(problem, self.point)
 
 
@@ -67,25 +63,24 @@ def certify(
 ) -> Certificate:
     """Certificate of ``coefficients`` for (P).
 
-    ``point`` is the dual point: s and a, or a alone; with domains or several classes, a type of
-    its own.  Missing parts are derived from the coefficients; in the worst case the bound is 0.
-    The bound is improved only until the gap is within ``tol``.  ``guess`` is an approximate λ.
+    ``point`` is the dual point, by default that of the coefficients; in the worst case the bound
+    is 0.  The bound is improved only until the gap is within ``tol``.  ``guess`` is an approximate
+    λ.
     """
-    if problem.several or problem.domains is not None:
+    if problem.domains is not None:
         level, primal = primal_value(problem, coefficients, guess)
-        prove: Any = class_bound if problem.several else piece_bound
-        own: Any = class_point_of_model if problem.several else pieces_of_model
-        bound = prove(problem, coefficients, own(problem, coefficients) if point is None else point)
+        pieces = pieces_of_model(problem, coefficients) if point is None else point
+        bound = piece_bound(problem, coefficients, pieces)
         return Certificate(primal, min(bound.value, primal), level, bound.point)
-    found = pair_bound(problem, coefficients, point)
-    margins = problem.rows.run(_margins, found.state)[0]
-    loss = flip_loss(problem.rows, problem.cost, margins, problem.dual_norm(coefficients))
+    found = best = label_bound(problem, coefficients, point)
+    loss = problem.robust_loss(coefficients, scores=found.scores)
     level, primal = primal_value(problem, coefficients, guess, loss=loss)
-    if point is None and problem.flips:
-        point, _ = problem.rows.run(_flips_that_pay, margins, problem.cost.kink(level))
     if found.value < primal - tol:
-        found = pair_bound(problem, coefficients, point, wanted=primal - tol)
-    return Certificate(primal, min(found.value, primal), level, found.point)
+        if point is None and problem.flips:
+            found = label_bound(problem, coefficients, with_flips(problem, found, level))
+        other = corrected(problem, coefficients, found)
+        best = max(best, found, other, key=lambda bound: bound.value)
+    return Certificate(primal, min(best.value, primal), level, best.point)
 
 
 def primal_value(
@@ -173,12 +168,3 @@ def _pieces(
         np.concatenate([left, q]),
         np.concatenate([left * s, q * mine.s]),
     ), ()
-
-
-def _margins(block: Block, state: FloatArray) -> tuple[FloatArray, tuple[()]]:
-    return state[0], ()
-
-
-def _flips_that_pay(block: Block, u: FloatArray, kink: float) -> tuple[FloatArray, tuple[()]]:
-    """Flip shares derived from margins: 1 above the kink, 0 on it and below."""
-    return (u > block.flip_costs(kink)).astype(np.float64), ()

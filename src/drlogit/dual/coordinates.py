@@ -26,8 +26,8 @@ def spreads(means: FloatArray, squares: FloatArray, *, intercept: bool) -> Float
     return np.asarray(np.sqrt(np.maximum(squares - np.square(means), squares / FAR**2)))
 
 
-def pair_coordinates(problem: Problem, *, free_only: bool = False) -> Coordinates:
-    """The coordinates of the coefficients (of each class): features, then the intercept.
+def label_coordinates(problem: Problem, *, free_only: bool = False) -> Coordinates:
+    """The coordinates of the coefficients of each label: features, then the intercept.
 
     With ``free_only`` penalised features are left out, and nothing is charged for them.
     """
@@ -44,7 +44,8 @@ def pair_coordinates(problem: Problem, *, free_only: bool = False) -> Coordinate
     if free_only:
         kind, spread = np.full_like(kind, FREE), np.where(free, spread, 0.0)
     intercept = last if problem.fit_intercept else None
-    found = Coordinates(kind, problem.costs, problem.norm, spread, mean, scale, intercept)
+    arrays = kind, problem.costs, problem.norm, spread, mean, scale
+    found = Coordinates(*arrays, intercept, problem.n_classes)
     if not free_only:
         _KNOWN[problem] = found
     return found

@@ -30,9 +30,8 @@ from ..rows.interface import State
 from ..rows.matrix import compiled
 from ..rows.reductions import Max, Sum
 from ._certificate import FREE, GROUP, IN_NORM, Coordinates, column_sums
-from .bound import DualSums, lower_bound
+from .bound import DualBound, DualSums, lower_bound
 from .coordinates import spreads
-from .pair import DualBound
 
 #: Masses stay below the sample's weight by this share, so that any sum of them does.
 _ROOM = 2.0**-50

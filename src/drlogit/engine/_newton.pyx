@@ -167,8 +167,11 @@ cdef class Newton:
         self.cone.respond(&self.dx[0])
         return self.change.copy()
 
-    def prove(self, double[::1] sums, coordinates):
-        """The bound (13), (14) of a dual point from its sums; negative if it proves nothing."""
+    def prove(self, double[::1] sums, flow=None):
+        """The bound (13), (14) of a dual point from its sums; negative if it proves nothing.
+
+        ``flow`` is that between several labels.
+        """
         cdef Py_ssize_t j, P = self.size
         fit(sums.shape[0] == P + _sums.PROOF, "sums of a dual point")
         cdef double entropy = sums[P + _sums.PROOF_ENTROPY]
@@ -176,8 +179,8 @@ cdef class Newton:
         for j in range(P):
             self.proof[j] = self.scale[j] * sums[j]
         self.proof[P - 1] += self.budget()
-        found = DualSums(-np.asarray(sums[:P - 1]), -sums[P - 1], entropy, self.length)
-        value, _ = charged_value(coordinates, self.given, found)
+        found = DualSums(-np.asarray(sums[:P - 1]), -sums[P - 1], entropy, self.length, flow)
+        value, _ = charged_value(self.coordinates, self.given, found)
         self.dual = max(self.dual, value)
         return value
 

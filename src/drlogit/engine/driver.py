@@ -242,7 +242,7 @@ class Bounds(Generic[D]):
         while newton.dual < target and short <= corrected * before and left > 0:
             left -= 1
             point, sums = samples.certify(state, point, newton.correction())
-            known, value = newton.dual, newton.prove(sums, samples.coordinates(newton, point))
+            known, value = newton.dual, newton.prove(sums, samples.flow_of(point))
             if newton.dual > known:
                 self.point = point
             short, before = target - value, short

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.special import lambertw, softmax
 
-from ..dual.classes import ClassPoint
-from ..dual.pair import parts
+from ..dual.label_points import LabelPoint, of_samples
 from ..problem.losses import flip_probability
 from ..problem.problem import Problem
 from ..problem.result import Monitor, Solution
@@ -24,7 +23,7 @@ from ..rows.interface import Rows, State
 from ..starts.start import Start
 from ._newton import Newton
 from .driver import Found, run
-from .labels import LabelPoint, LabelSamples, LabelScaling, by_sample, of_two_labels
+from .labels import LabelSamples, LabelScaling
 from .protocols import Samples
 from .settings import SETTINGS
 from .wide import in_one_block
@@ -47,22 +46,12 @@ def interior_point(
     ``max_iter`` limits Newton iterations, each one weighted Gram matrix for each pair of labels and
     one factorisation.
     """
-    info: dict[str, Any]
-    as_result: Callable[[Any], Any]
+    distinct, of_all = distinct_samples(problem, in_one_block)
+    scaling = LabelScaling(distinct)
+    info: dict[str, Any] = {"distinct_samples": distinct.rows.n_samples}
     if problem.several:
-        scaling, info = LabelScaling(problem), {"classes": problem.n_classes}
+        info = {"classes": problem.n_classes}
         info |= {} if problem.as_given else {"as_numbers": True}
-
-        def as_result(point: LabelPoint) -> ClassPoint:
-            return ClassPoint(problem.rows.run(by_sample, point[0])[0], point[1])
-
-    else:
-        distinct, of_all = distinct_samples(problem, in_one_block)
-        scaling, info = LabelScaling(distinct), {"distinct_samples": distinct.rows.n_samples}
-
-        def as_result(point: LabelPoint) -> State:
-            return of_all(distinct.rows.run(of_two_labels, point[0])[0])
-
     newton, samples, found = solve_scaled(scaling, tol, max_iter, start, monitor)
     best = newton.best_model()
     info |= {
@@ -75,7 +64,7 @@ def interior_point(
         scaling.of_all(best),
         found.status,
         found.n_iter,
-        None if found.point is None else as_result(found.point),
+        None if found.point is None else of_all(found.point),
         info=info,
         lam=float(best[-1]),
         proven=(newton.best, newton.dual),
@@ -84,22 +73,22 @@ def interior_point(
 
 def distinct_samples(
     problem: Problem, together: Callable[[Rows], Rows] = lambda rows: rows
-) -> tuple[Problem, Callable[[State], State]]:
+) -> tuple[Problem, Callable[[LabelPoint], LabelPoint]]:
     """The problem without repeated samples, and how a dual point of it becomes one of all samples.
 
-    ``together`` joins the blocks of the rows, if a method needs them as one.
+    ``together`` joins the blocks of the rows, if a method needs them as one.  The samples of
+    several labels stay as they are.
     """
     given = problem.rows
+    if problem.several:
+        return problem, lambda point: point
     rows, origin = given.compact or (given, None)
     if (joined := together(rows)) is not rows:
         rows, origin = joined, np.arange(rows.n_samples) if origin is None else origin
     problem = problem if rows is given else replace(problem, rows=rows)
 
-    def of_all(point: State) -> State:
-        if origin is None:
-            return point
-        s, a = (given.scatter(rows.gather(each)[origin]) for each in parts(problem, point))
-        return given.pair(s, a)
+    def of_all(point: LabelPoint) -> LabelPoint:
+        return point if origin is None else of_samples(given, origin, rows, point)
 
     return problem, of_all
 

@@ -13,12 +13,12 @@ Derivation: docs/algorithm.md, (1), (17), sections 2 and 11.
 from __future__ import annotations
 
 import math
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from ..dual.classes import ClassCoordinates
-from ..dual.coordinates import pair_coordinates
+from ..dual.coordinates import label_coordinates
+from ..dual.label_points import LabelPoint
 from ..problem.label_costs import FlipCosts, within_reach
 from ..problem.problem import Problem
 from ..rows.arrays import FloatArray
@@ -40,17 +40,6 @@ from .protocols import Samples
 from .systems import LabelSystem
 from .wide import WideSystem, is_wide, refuse_large, takes_outer
 
-#: A dual point: p and a of each block, (2, labels, samples), and the flow between several labels.
-LabelPoint: TypeAlias = tuple[State, FloatArray | None]
-
-
-class LabelCoordinates(ClassCoordinates):
-    """Those of all labels but the first, whose part of a gradient is minus the others' sum."""
-
-    def _left(self, gradient: FloatArray) -> FloatArray:
-        others = np.reshape(gradient, (self.n_classes - 1, -1))
-        return super()._left(np.vstack([-others.sum(axis=0), others]))
-
 
 class LabelScaling:
     """(β, b, λ) = scale · x for all labels but the first, so that a typical row has length one.
@@ -66,7 +55,7 @@ class LabelScaling:
         free_only: bool = False,
         unit: float | None = None,
     ) -> None:
-        coordinates = pair_coordinates(problem, free_only=free_only)
+        coordinates = label_coordinates(problem, free_only=free_only)
         kept = np.flatnonzero(problem.penalised)
         lengths = coordinates.size[kept] * problem.costs[kept]
         sigma = math.sqrt(lengths @ lengths)
@@ -84,7 +73,7 @@ class LabelScaling:
         length, K, cone = 300.0 + rows.n_samples / 50.0, self.n_labels, self._cone(epsilon)
         if problem.several:
             system = LabelSystem(rows, self.one, 1.0 / self.sigma, K, cone, self.kept)
-            return Newton(self.scale, epsilon, cone, LabelCoordinates(problem), length, system)
+            return Newton(self.scale, epsilon, cone, self.coordinates, length, system)
         alone = problem.epsilon > 0.0 and not self.kept.size  # the free columns
         if is_wide(rows) and not alone:
             refuse_large(rows)
@@ -159,17 +148,15 @@ class LabelSamples(Samples[LabelPoint]):
             self.visits += 1
             known = self.rows.pair(both, system.margins)
             shares, (sums,) = self.rows.run(_certify_changes, known, dcoef)
-            return (shares, None), sums
+            return LabelPoint(shares), sums
         shares, sums = self.visit(certify_labels, both, dcoef, self.least)
         flow = None
         if isinstance(self.newton.cone, PairwiseCones) and self.problem.norm.name != "l1":
             flow = self.newton.cone.flow() / system.scale[system.kept]
-        return (shares, flow), sums
+        return LabelPoint(shares, flow), sums
 
-    def coordinates(self, newton: Newton, point: LabelPoint) -> Any:
-        """Those of the coefficients, with the flow of a point."""
-        known = newton.coordinates
-        return known.with_flow(point[1]) if isinstance(known, ClassCoordinates) else known
+    def flow_of(self, point: LabelPoint) -> FloatArray | None:
+        return point.flow
 
 
 def opened(problem: Problem, coef: FloatArray, mu: float, slopes: State | None = None) -> State:
@@ -215,13 +202,3 @@ def _certify_changes(block: Block, known: Any, dcoef: FloatArray) -> tuple[Float
     both, changes = known
     point, sums = certify_labels(block.compiled, both, dcoef, 0.0, changes)
     return point, (Sum(sums),)
-
-
-def of_two_labels(block: Block, point: FloatArray) -> tuple[FloatArray, tuple[()]]:
-    """The point (s, a) of a dual point of two labels."""
-    return np.ascontiguousarray(point[:, 0]), ()
-
-
-def by_sample(block: Block, point: FloatArray) -> tuple[FloatArray, tuple[()]]:
-    """A dual point as (2, samples, labels)."""
-    return np.ascontiguousarray(point.transpose(0, 2, 1)), ()

@@ -32,6 +32,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..dual.bound import DualSums, lower_bound
+from ..dual.label_points import LabelPoint, two_labels
 from ..problem._losses import flip_sums, log_loss_sum
 from ..problem.losses import entropy, flip_probability
 from ..problem.problem import Problem
@@ -47,7 +48,7 @@ from ._newton import Newton
 from ._sums import COUNT, CURVATURE, ENTROPY, LOSS, PROOF_ENTROPY, SLOPE, VALUE
 from .driver import run
 from .interior_point import distinct_samples, solve_scaled
-from .labels import LabelPoint, LabelSamples, LabelScaling
+from .labels import LabelSamples, LabelScaling
 from .settings import SETTINGS
 from .wide import is_wide
 
@@ -157,7 +158,10 @@ class QuadraticSamples(LabelSamples):
         value, slope = self._parabola(model)
         sums[: dcoef.size] += slope
         sums[dcoef.size + PROOF_ENTROPY] = value - slope @ model
-        return (shares, model), sums
+        return LabelPoint(shares, model), sums
+
+    def flow_of(self, point: LabelPoint) -> None:
+        """Two labels have none."""
 
 
 class LargeRun:
@@ -482,7 +486,9 @@ def many_samples(
             status = large.solve(with_lambda(problem, start), tol, report)
             if status is None:
                 return None
-            point = of_all(problem.rows.run(_surveyed_point, large.proof)[0])
+            point = of_all(
+                two_labels(problem.rows, problem.rows.run(_surveyed_point, large.proof)[0])
+            )
         except WorkersLostError:
             if large.at is None:
                 raise

@@ -71,9 +71,9 @@ class Samples(ABC, Generic[D]):
     def certify(self, state: State, point: D | None, dcoef: FloatArray) -> tuple[D, FloatArray]:
         """Correct a dual point, that of the state if it is None: its equations."""
 
-    def coordinates(self, newton: Any, point: D) -> Any:
-        """What the bound of a dual point has to know of the coefficients."""
-        return newton.coordinates
+    def flow_of(self, point: D) -> FloatArray | None:
+        """The flow of a dual point between several labels."""
+        return None
 
     def with_missing(
         self, state: State, trial: State, coef: FloatArray, mu: float

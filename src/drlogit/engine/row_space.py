@@ -25,7 +25,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
 
-from ..dual.classes import ClassPoint
+from ..dual.label_points import LabelPoint
 from ..problem.problem import Problem
 from ..problem.result import Solution
 from ..problem.transport import TransportCost
@@ -146,8 +146,8 @@ class RowSpace:
             return None
         model = self.model(problem.rows, np.atleast_2d(found.coefficients))
         point = found.point
-        if isinstance(point, ClassPoint) and point.flow is not None:
-            point = ClassPoint(point.shares, self.images(problem.rows, point.flow))
+        if isinstance(point, LabelPoint) and point.flow is not None:
+            point = LabelPoint(point.shares, self.images(problem.rows, point.flow))
         return replace(
             found,
             coefficients=model.reshape(*found.coefficients.shape[:-1], -1),

@@ -19,7 +19,6 @@ from functools import partial
 
 import numpy as np
 
-from ..dual.classes import pairs
 from ..dual.shifted_cholesky import ShiftedCholesky
 from ..rows.arrays import FloatArray, IndexArray
 from ..rows.blocks import Block
@@ -31,7 +30,7 @@ from ._cones import Cone, PairwiseCones
 from ._labels import LabelState, linearise_labels, matrices_length
 from .conjugate_gradients import ConjugateGradients
 from .settings import SETTINGS
-from .truncated_samples import class_weights, curvature_product
+from .truncated_samples import class_weights, curvature_product, pairs
 
 #: Coefficients of all labels but one up to which a matrix is formed, of 512 MB then, and the steps
 #: of conjugate gradients at most without one.

@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from ..dual.classes import ClassCoordinates, ClassPoint
-from ..dual.coordinates import pair_coordinates
+from ..dual.coordinates import label_coordinates
+from ..dual.label_points import LabelPoint
 from ..problem.problem import Problem
 from ..problem.result import Monitor, Solution, Status
 from ..rows.arrays import FloatArray
@@ -26,7 +25,7 @@ from ..starts.start import Start
 from . import truncated_samples as visits
 from .conjugate_gradients import ConjugateGradients
 from .interior_point import distinct_samples
-from .labels import by_sample, of_two_labels, opened
+from .labels import opened
 from .preconditioners import Blocks, Diagonal, Preconditioner
 from .truncated_cones import BoxCone, Flow, RoundCone, TruncatedCone
 
@@ -84,8 +83,6 @@ def truncated_interior_point(
     run ends as stalled when it has taken ``patience`` products.
     """
     with np.errstate(all="ignore"):
-        if problem.several:
-            return _Run(problem, monitor).solve(tol, max_iter, patience)
         problem, of_all = distinct_samples(problem)
         found = _Run(problem, monitor).solve(tol, max_iter, patience)
         return found if found.point is None else replace(found, point=of_all(found.point))
@@ -99,10 +96,10 @@ class _Run:
 
     def __init__(self, problem: Problem, monitor: Monitor) -> None:
         self.problem, self.monitor, self.rows = problem, monitor, problem.rows
-        one, several = pair_coordinates(problem), problem.several
-        self.coordinates: Any = ClassCoordinates(problem) if several else one
+        self.coordinates, several = label_coordinates(problem), problem.several
         self.kept, self.free = np.flatnonzero(problem.penalised), np.flatnonzero(problem.free)
-        spread = np.where(one.spread > 0.0, one.spread, 1.0)
+        spread = self.coordinates.spread
+        spread = np.where(spread > 0.0, spread, 1.0)
         self.scale = np.where(problem.penalised, problem.costs, 1.0 / spread)
         self.C = C = problem.n_classes if several else 1
         self.flips, self.products = bool(problem.flips), 0
@@ -291,7 +288,8 @@ class _Run:
         used, epsilon = size + spent, self.problem.epsilon
         factor = 1.0 if used <= epsilon else epsilon / used * (1.0 - 1e-12)
         point, (entropy,) = self.rows.run(visits.scaled, part, factor)
-        value = float(entropy - factor * self.coordinates.charge(-G.ravel(), 2.0**-47))
+        others = -G[1 - self.problem.n_classes :].ravel()  # of all labels but the first
+        value = float(entropy - factor * self.coordinates.charge(others, 2.0**-47))
         if value > self.value:
             self.value, self.point = value, point
             self.flow = flow and (factor * flow[0], factor * flow[1], flow[2], flow[3])
@@ -307,9 +305,10 @@ class _Run:
             move = np.clip(-(inverse @ gradient.ravel()).reshape(move.shape), -1.0, 1.0)
         return part
 
-    def _final(self, cone: TruncatedCone) -> Any:
+    def _final(self, cone: TruncatedCone) -> LabelPoint | None:
         """The dual point in the form of the certificate."""
-        if self.point is None or self.C == 1:
-            return self.point and self._after(of_two_labels, self.point)
-        flow = None if self.flow is None else cone.flows(self.flow) / self.scale[self.kept]
-        return ClassPoint(self._after(by_sample, self.point), flow)
+        if self.point is None:
+            return None
+        if self.flow is None or self.C == 1:
+            return LabelPoint(self.point)
+        return LabelPoint(self.point, cone.flows(self.flow) / self.scale[self.kept])

@@ -13,10 +13,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..dual.classes import pairs
 from ..rows.arrays import FloatArray
 from .preconditioners import Preconditioner
-from .truncated_samples import KEPT, LENGTHS, book
+from .truncated_samples import KEPT, LENGTHS, book, pairs
 
 #: Multipliers of pairs of rows, as combinations of differences of x and of z: (α, β, x, z).
 Flow: TypeAlias = tuple[FloatArray, FloatArray, FloatArray, FloatArray]

@@ -70,6 +70,12 @@ class DualShares(NamedTuple):
     free: FloatArray
 
 
+def pairs(n_labels: int) -> tuple[IndexArray, IndexArray]:
+    """(j, k) of all pairs of labels, j < k, in the order of flows: k rises slowest."""
+    k, j = np.tril_indices(n_labels, -1)
+    return j, k
+
+
 def softmax(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Probabilities and log-sum-exp of each sample."""
     most = scores.max(axis=0)

@@ -13,11 +13,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..dual.certify import certify
-from ..dual.pair import pair_bound
+from ..dual.label_points import LabelPoint, label_bound
 from ..problem.problem import Problem
 from ..problem.result import Monitor, Solution, Status
 from ..rows.arrays import FloatArray, IndexArray
-from ..rows.interface import State
 from ..starts.start import Start
 from .interior_point import interior_point
 
@@ -91,10 +90,10 @@ def working_sets(
     return Solution(model, status, n_iter, point, info=info, lam=lam, proven=(best, bound))
 
 
-def _excess(problem: Problem, model: FloatArray, point: State | None) -> FloatArray:
+def _excess(problem: Problem, model: FloatArray, point: LabelPoint | None) -> FloatArray:
     """What each column needs, as a share of the budget of moves; without a point, in any unit."""
     price = np.where(problem.penalised, problem.costs, 0.0)
-    sums = pair_bound(problem, model, point).sums
+    sums = label_bound(problem, model, point).sums
     budget = problem.epsilon - sums.spent if point is not None else problem.epsilon
     return np.asarray(price * np.abs(sums.gradient) / max(budget, 1e-300))
 

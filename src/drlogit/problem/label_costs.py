@@ -40,8 +40,8 @@ class FlipCosts:
     """κ as one unit and its multiples; a search over κ changes the unit.
 
     ``multiples`` is None if every flip costs the unit, an array with a number for each observed
-    label, or ``BY_ROW``.  In the last case, and by label of two classes, the rows hold the
-    multiples of the samples (``Block.flip_multiples``).
+    label, or ``BY_ROW``.  Unless it is None, the rows hold the multiples of the samples
+    (``Block.flip_multiples``).
     """
 
     unit: float
@@ -55,7 +55,7 @@ class FlipCosts:
         if not isinstance(kappa, Mapping):
             return cls(float(kappa))
         costs = np.array([*costs_by_label(kappa, classes).values()])
-        unit = 1.0 if classes.size > 2 else _unit(float(np.min(costs[costs > 0.0], initial=np.inf)))
+        unit = _unit(float(np.min(costs[costs > 0.0], initial=np.inf)))
         return cls(unit, _scaled(costs, 1.0 / unit))
 
     @property
@@ -76,10 +76,7 @@ class FlipCosts:
 
     def by_label(self, block: Block, codes: NDArray[np.int32], n_classes: int) -> FloatArray:
         """The cost of each of several labels for the samples of a block."""
-        if isinstance(self.multiples, np.ndarray):
-            found = np.asarray(self.kappa)[codes]
-        else:
-            found = block.flip_costs(self.unit)
+        found = block.flip_costs(self.unit)
         return np.where(np.arange(n_classes) == codes[:, None], 0.0, found[:, None])
 
     def of_samples(
@@ -176,21 +173,18 @@ def kappa_text(kappa: StatedKappa) -> str:
 
 
 def with_flip_costs(
-    rows: Rows, kappa: Any, classes: NDArray[Any] | None, *, signed: bool
+    rows: Rows, kappa: Any, classes: NDArray[Any] | None, codes: State | None
 ) -> tuple[Rows, FlipCosts]:
     """Check κ; attach costs that differ between samples to the rows.
 
-    If the rows are ``signed``, with two labels, they have costs by label, too.
+    ``codes`` are several labels as positions; of two, the rows have the signs.
     """
     kappa = flip_costs(kappa, classes)
     if is_stated_singly(kappa):
         return rows, FlipCosts(kappa)
-    if isinstance(kappa, Mapping) and not signed:
-        assert classes is not None
-        return rows, FlipCosts.from_stated(dict(kappa), classes)
     by_label = np.array([*kappa.values()]) if isinstance(kappa, Mapping) else None
     if by_label is not None:
-        costs: State = rows.run(_by_class, None, *by_label)[0]
+        costs: State = rows.run(_by_label, codes, by_label)[0]
     else:
         if not is_dask(kappa) and kappa.shape != (rows.n_samples,):
             raise ValueError(f"kappa must have shape ({rows.n_samples},), got {kappa.shape}")
@@ -198,7 +192,7 @@ def with_flip_costs(
     _, (least, most, positive, good) = rows.run(_range, costs)
     if not good:
         raise ValueError("kappa must hold numbers >= 0 (0: unknown label, inf: certain label)")
-    if not most > 0.0:
+    if not (most > 0.0 or codes is not None):
         raise ValueError("kappa must be > 0 for some labels, got 0 for all of them")
     if least == most:
         return rows, FlipCosts(float(least))
@@ -216,10 +210,10 @@ def _unit(positive: float) -> float:
     return 2.0 ** max(math.floor(math.log2(positive)), -900) if math.isfinite(positive) else 1.0
 
 
-def _by_class(
-    block: Block, _: None, negative: float, positive: float
+def _by_label(
+    block: Block, codes: NDArray[np.int32] | None, costs: FloatArray
 ) -> tuple[FloatArray, tuple[()]]:
-    return np.where(block.y > 0.0, positive, negative), ()
+    return costs[np.intp(block.y > 0.0) if codes is None else codes], ()
 
 
 def _range(block: Block, costs: FloatArray) -> tuple[FloatArray, tuple[Min, Max, Min, Min]]:

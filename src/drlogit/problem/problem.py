@@ -20,7 +20,6 @@ With several labels the signs are all +1, and the labels are beside the rows.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -39,7 +38,7 @@ from ..rows.reductions import Max
 from .ball import ColumnBall
 from .domains import Domains, check_domains, domains_of
 from .label_costs import FlipCosts, with_flip_costs
-from .losses import Codes, flip_loss, label_loss
+from .losses import Codes, label_loss
 from .norms import Norm, get_norm
 from .parameters import check_cost_matrix, check_epsilon, check_kappa
 from .robust_loss import RobustLoss
@@ -115,11 +114,6 @@ class Problem:
     def dearest_flip(self) -> float:
         """The largest finite cost of a flip as the rows have them; 0 if there is none."""
         return float(self.rows.run(_dearest_flip, None, self.kappa)[1][0])
-
-    @property
-    def label_costs(self) -> FlipCosts:
-        """What flips cost; at ε = 0 no label can change."""
-        return FlipCosts(math.inf) if self.epsilon == 0.0 else self.cost.labels
 
     @cached_property
     def flip_costs(self) -> FloatArray:
@@ -255,21 +249,30 @@ class Problem:
         """The margins ``Z v``, one vector per block."""
         return self.rows.run(_margins, None, coefficients)[0]
 
-    def scores(self, coefficients: FloatArray) -> State:
-        """Scores and positions of several labels, per block."""
-        return self.rows.run(_scores, self.codes, coefficients)[0]
+    def differences(self, coefficients: FloatArray) -> FloatArray:
+        """The coefficients of all labels but the first, less the first's: (labels - 1, columns)."""
+        return coefficients[1:] - coefficients[0] if self.several else coefficients[None]
 
-    def robust_loss(self, coefficients: FloatArray, floor: float = 0.0) -> RobustLoss:
-        """The objective of a model as a function of λ ≥ ``floor``."""
-        least = self.dual_norm(coefficients)
-        if self.several:
-            scored = self.scores(coefficients)
-            return label_loss(self.rows, self.label_costs, scored, max(least, floor))
+    def scores(self, coefficients: FloatArray) -> State:
+        """The scores of all labels but the first, (labels - 1, samples) per block."""
+        return self.rows.run(_scores, None, self.differences(coefficients))[0]
+
+    @property
+    def positions(self) -> State:
+        """The positions of several labels, or the blocks' offsets: of two all are the second."""
+        return self.codes if self.several else self.rows.offsets
+
+    def robust_loss(
+        self, coefficients: FloatArray, floor: float = 0.0, scores: State | None = None
+    ) -> RobustLoss:
+        """The objective of a model as a function of λ ≥ ``floor``; ``scores`` if known."""
         if self.domains is not None:
             from .domain_loss import domain_loss  # compiled: imported only when needed
 
             return domain_loss(self.rows, self.cost, coefficients, floor)
-        return flip_loss(self.rows, self.cost, self.margins(coefficients), least)
+        scores = self.scores(coefficients) if scores is None else scores
+        scored = self.rows.pair(scores, self.positions)
+        return label_loss(self.rows, self.cost, scored, self.dual_norm(coefficients))
 
     def objective(self, coefficients: FloatArray, lam: float | None = None) -> float:
         """The worst-case loss of a model at ``lam``, by default at the best λ."""
@@ -289,10 +292,10 @@ def _margins(block: Block, _: None, coefficients: FloatArray) -> tuple[FloatArra
     return block.margins(coefficients), ()
 
 
-def _scores(
-    block: Block, codes: Codes, coefficients: FloatArray
-) -> tuple[tuple[FloatArray, Codes], tuple[()]]:
-    return (block.scores(coefficients), codes), ()
+def _scores(block: Block, _: None, model: FloatArray) -> tuple[FloatArray, tuple[()]]:
+    if len(model) == 1:
+        return block.margins(model[0])[None], ()
+    return np.ascontiguousarray(block.scores(model).T), ()
 
 
 def _as_codes(_: Block, codes: FloatArray) -> tuple[Codes, tuple[()]]:
@@ -315,7 +318,8 @@ def pose_problem(
     names = None if isinstance(names, range) else names
     transport, several = get_norm(ball.norm), codes is not None
     epsilon, intercept = check_epsilon(ball.epsilon), rows.intercept
-    rows, labels = with_flip_costs(rows, ball.kappa, classes, signed=not several)
+    codes = rows.run(_as_codes, rows.scatter(codes))[0] if several else None
+    rows, labels = with_flip_costs(rows, ball.kappa, classes, codes)
     n_features, ends = rows.n_columns - int(intercept), (ball.lower, ball.upper)
     free_to_move = not (ball.groups or np.isfinite(ends).any())
     matrix = check_cost_matrix(ball.costs, n_features, transport.name, not free_to_move)
@@ -344,7 +348,7 @@ def pose_problem(
     return replace(
         problem.as_numbers,
         n_classes=int(classes.size),
-        codes=rows.run(_as_codes, rows.scatter(codes))[0],
+        codes=codes,
         as_given=domains is None,
     )
 

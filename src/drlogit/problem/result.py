@@ -206,11 +206,10 @@ class Monitor:
 class Solution:
     """The answer of a solver, before it is certified.
 
-    ``point`` is its dual point as a state of the rows: s and a of each sample, or a alone; with
-    domains :class:`drlogit.dual.pieces.PieceMasses`; with several classes a
-    :class:`drlogit.dual.classes.ClassPoint`.  If it is None, the certificate derives a point from
-    the coefficients.  ``lam`` is approximately the best λ for the coefficients.  ``proven`` holds
-    the objective and the lower bound by the solver's own sums.
+    ``point`` is its dual point: a :class:`drlogit.dual.label_points.LabelPoint`, or with domains
+    :class:`drlogit.dual.pieces.PieceMasses` per block.  If it is None, the certificate derives a
+    point from the coefficients.  ``lam`` is approximately the best λ for the coefficients.
+    ``proven`` holds the objective and the lower bound by the solver's own sums.
     """
 
     coefficients: FloatArray

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..dual.certify import pieces_of_dual_point
+from ..dual.label_points import two_labels
 from ..problem.problem import Problem
 from ..problem.result import Result
 from ..rows.arrays import FloatArray
@@ -94,7 +95,7 @@ def dual_point_of(problem: Problem, start: Result) -> Any:
         return pieces_of_dual_point(problem, dual)
     if dual is None or dual.s.shape != (rows.n_samples,):
         return None
-    return rows.pair(rows.scatter(dual.s), rows.scatter(dual.flip_share))
+    return two_labels(rows, rows.pair(rows.scatter(dual.s), rows.scatter(dual.flip_share)))
 
 
 #: Distance of a result of which nothing is known, in nats: a tenth of what a constant model has.
