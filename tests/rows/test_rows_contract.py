@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from benchmarks import stated
 
 import zoo
-from drlogit.rows.building import build_rows
+from drlogit.rows import building
 from drlogit.rows.reductions import Max, Min, Sum
 
 N = 90
@@ -68,7 +68,7 @@ def kind(request):
 
 def rows_of(kind, y, weights=None, *, X=None, intercept=True, n_blocks=5):
     given = kind(samples()[0] if X is None else X, CUTS[n_blocks])
-    return build_rows(given, y, weights, intercept=intercept, n_jobs=n_blocks)
+    return building.rows_of(given, y > 0, 2, weights, intercept=intercept, n_jobs=n_blocks)
 
 
 def signed(X, y, intercept):
@@ -168,21 +168,21 @@ def test_features_that_cannot_be_computed_with_are_refused(kind, bad, said):
     X, y, _ = samples()
     X[40, 2] = bad
     with pytest.raises(ValueError, match=said):
-        rows_of(kind, y, X=X)
+        stated.problem(kind(X, CUTS[5]), y, epsilon=0.1)
 
 
 @pytest.mark.parametrize(
     ("labels", "weights", "said"),
     [
         (np.zeros(N), None, "two classes, got 1"),
-        (np.arange(N), None, "two classes, got 90"),
         (None, np.full(N, -1.0), "sample_weight must be finite and >= 0"),
         (None, np.zeros(N), "positive entry, got all zeros"),
         (None, "positive", "every sample with the smaller label has weight zero"),
     ],
 )
 def test_labels_and_weights_that_cannot_be_are_refused(kind, labels, weights, said):
-    y = samples()[1]
+    X, y, _ = samples()
     weights = (y > 0.0).astype(float) if isinstance(weights, str) else weights
+    labels = y if labels is None else labels
     with pytest.raises(ValueError, match=said):
-        rows_of(kind, y if labels is None else labels, weights)
+        stated.problem(kind(X, CUTS[5]), labels, epsilon=0.1, sample_weight=weights)

@@ -24,7 +24,7 @@ from ..problem.features import Feature, Features, numbers
 from ..problem.problem import Problem, pose_problem
 from ..problem.table_statistics import deviations_in, total_weight
 from ..rows.arrays import FloatArray, IndexArray, Matrix, is_dask
-from ..rows.building import checked_rows, of_both_classes
+from ..rows.building import rows_of
 from ..rows.checks import (
     AS_NUMBERS,
     check_numeric,
@@ -34,7 +34,6 @@ from ..rows.checks import (
     is_float_matrix,
     label_array,
     settled,
-    signs_of,
 )
 from ..rows.interface import Rows
 from ..rows.parquet import is_dataset, labels_in, levels_in, mapped, parts_of
@@ -152,22 +151,21 @@ def training_data(
     classes, codes = _coded(y, table.matrix)
     given, weights = _weights(estimator.class_weight, sample_weight, classes, codes)
     estimator.classes_ = classes
-    signs = signs_of(codes, 1 if classes.size == 2 else codes)  # several classes: beside the rows
-    rows = _rows(table.matrix, signs, weights, bool(estimator.fit_intercept), n_jobs)
+    known, intercept = (table.matrix, codes, classes.size), bool(estimator.fit_intercept)
+    rows = rows_of(*known, weights, intercept=intercept, n_jobs=n_jobs)
     shares = None
-    if is_dask(codes):
-        rows = of_both_classes(rows) if classes.size == 2 else rows
-    else:
+    if not is_dask(codes):
         totals = np.bincount(codes, given, minlength=classes.size)
         shares = dict(zip(classes.tolist(), (totals / totals.sum()).tolist(), strict=True))
-    known = total_weight(given, rows.n_samples), shares, table.seen
+    seen = total_weight(given, rows.n_samples), shares, table.seen
     names = names_given(estimator)
     if table.features is not None:
         names = names_of_columns(table.features)
-        features = Features(table.features, len(names), *known)
+        features = Features(table.features, len(names), *seen)
     else:  # deviations are those of the table as it is
-        own = rows if weights is given else _rows(table.matrix, signs, given, False, n_jobs)
-        features = numbers(names, deviations_in(own), *known)
+        same = weights is given
+        own = rows if same else rows_of(*known, given, intercept=False, n_jobs=n_jobs)
+        features = numbers(names, deviations_in(own), *seen)
     ball = ball.resolved(features)
     return TrainingData(
         matrix=table.matrix,
@@ -230,16 +228,6 @@ def _weights(
             f"{classes[totals == 0.0].tolist()[0]!r} have weight 0"
         )
     return given, weights
-
-
-def _rows(matrix: Matrix, signs: Any, weights: Any, intercept: bool, n_jobs: int | None) -> Rows:
-    """Rows of the samples, where they are."""
-    if is_dask(matrix):
-        from ..rows.dask_collections import dask_rows  # an optional package
-
-        return dask_rows(matrix, signs, weights, intercept=intercept)
-    shares = None if weights is None else check_weights(weights, signs.size)
-    return checked_rows(matrix, signs, shares, intercept=intercept, n_jobs=n_jobs)
 
 
 def with_class_weights(

@@ -12,15 +12,8 @@ from ..problem.label_costs import BY_ROW
 from ..problem.problem import Problem, pose_problem
 from ..problem.table_statistics import deviations_in, names_of, total_weight
 from ..rows.arrays import is_dask
-from ..rows.building import build_rows, checked_rows, labels_of, of_both_classes
-from ..rows.checks import (
-    check_features,
-    check_label_column,
-    check_two_classes,
-    check_weights,
-    find_classes,
-    signs_of,
-)
+from ..rows.building import rows_of
+from ..rows.checks import check_features, check_label_column, check_two_classes, find_classes
 
 
 def pose(
@@ -36,32 +29,27 @@ def pose(
     check_ball(ball)
     if not isinstance(fit_intercept, bool | np.bool_):
         raise ValueError(f"fit_intercept must be True or False, got {fit_intercept!r}")
-    intercept = bool(fit_intercept)
-    codes = shares = None
-    if is_dask(X):
-        rows = build_rows(X, y, sample_weight, intercept=intercept)
-        classes = labels_of(y)
+    intercept, shares = bool(fit_intercept), None
+    matrix = X if is_dask(X) else check_features(X)
+    if is_dask(y):
+        from ..rows.dask_collections import encode  # an optional package
+
+        classes, codes = encode(y)
     else:
-        matrix = check_features(X)
-        labels = check_label_column(y, matrix.shape[0])
+        labels = check_label_column(y, len(y) if is_dask(X) else matrix.shape[0])
         classes = find_classes(labels)
-        weights = None if sample_weight is None else check_weights(sample_weight, labels.size)
-        if classes.size > 2:
-            codes, signs = np.searchsorted(classes, labels), np.ones(labels.size)
-        else:
-            check_two_classes(classes)
-            signs = signs_of(labels, classes[1])
-        rows = checked_rows(matrix, signs, weights, intercept=intercept, n_jobs=n_jobs)
-        if codes is None:
-            totals = rows.totals.classes
-            rows = rows if weights is None else of_both_classes(rows)
-        else:
-            totals = np.bincount(codes, weights) / (codes.size if weights is None else 1.0)
-        shares = dict(zip(classes.tolist(), totals.tolist(), strict=True))
+        codes = np.searchsorted(classes, labels)
+    if classes.size < 2:
+        check_two_classes(classes)
+    rows = rows_of(matrix, codes, classes.size, sample_weight, intercept=intercept, n_jobs=n_jobs)
+    if not (is_dask(X) or is_dask(codes)):
+        totals = np.bincount(codes, sample_weight)
+        shares = dict(zip(classes.tolist(), (totals / totals.sum()).tolist(), strict=True))
     total = total_weight(sample_weight, rows.n_samples)
     names = names_of(X, rows.n_columns - int(intercept))
     features = numbers(names, deviations_in(rows), total, shares)
     resolved = ball.resolved(features)
+    codes = codes if classes.size > 2 else None
     problem = pose_problem(rows, resolved.on(features), classes=classes, codes=codes, names=names)
     return problem, as_fitted(resolved, features, problem)
 

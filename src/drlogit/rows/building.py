@@ -1,53 +1,43 @@
-"""From arrays to rows: check the samples and build the rows for the place where X is."""
+"""From checked arrays to rows, for the place where X is."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .arrays import FloatArray, Matrix, is_dask
 from .blocks import Block
-from .checks import (
-    check_features,
-    check_label_column,
-    check_labels,
-    check_two_classes,
-    check_weights,
-    find_classes,
-)
+from .checks import check_weights, signs_of
 from .interface import Rows
 from .local import memory_rows
 from .matrix import nonzeros
 from .threads import threads_for
 
 
-def build_rows(
-    X: Any, y: Any, sample_weight: Any, *, intercept: bool, n_jobs: int | None = None
+def rows_of(
+    X: Any,
+    codes: Any,
+    n_classes: int,
+    weights: Any,
+    *,
+    intercept: bool,
+    n_jobs: int | None = None,
 ) -> Rows:
-    """Rows of a user's arrays; ``ValueError`` says what is wrong with them.
+    """Rows of checked features, wherever they are, and of labels as positions among the classes.
 
-    A float array, which may be memory-mapped, or a canonical CSR matrix is not copied.
+    Those of several classes are beside the rows, whose signs are all +1.
     """
+    signs = signs_of(codes, 1 if n_classes == 2 else codes)
     rows: Rows
     if is_dask(X):
-        from .dask_collections import dask_rows, encode  # an optional package
+        from .dask_collections import dask_rows  # an optional package
 
-        labels, positive = y, 1.0
-        if is_dask(y):
-            classes, _codes = encode(y)  # while there are codes, y is not computed again
-            check_two_classes(classes)
-            positive = classes[1]
-        else:
-            labels = check_labels(y, len(y))
-        rows = dask_rows(X, labels, sample_weight, positive=positive, intercept=intercept)
+        rows = dask_rows(X, signs, weights, intercept=intercept)
     else:
-        X = check_features(X)
-        signs = check_labels(y, X.shape[0])
-        weights = None if sample_weight is None else check_weights(sample_weight, X.shape[0])
-        rows = checked_rows(X, signs, weights, intercept=intercept, n_jobs=n_jobs)
-    return rows if sample_weight is None else of_both_classes(rows)
+        shares = None if weights is None else check_weights(weights, signs.size)
+        rows = checked_rows(X, signs, shares, intercept=intercept, n_jobs=n_jobs)
+    return of_both_classes(rows) if weights is not None and n_classes == 2 else rows
 
 
 def of_both_classes(rows: Rows) -> Rows:
@@ -59,15 +49,6 @@ def of_both_classes(rows: Rows) -> Rows:
                 "both classes with positive weight"
             )
     return rows
-
-
-def labels_of(y: Any) -> NDArray[Any]:
-    """The distinct labels, in order."""
-    if is_dask(y):
-        from .dask_collections import encode
-
-        return np.asarray(encode(y)[0])
-    return find_classes(check_label_column(y, len(y)))
 
 
 def checked_rows(

@@ -332,13 +332,10 @@ _READ = -1
 _silent: dict[str, float] = {}
 
 
-def dask_rows(
-    X: Any, labels: Any, sample_weight: Any = None, *, positive: Any = 1.0, intercept: bool
-) -> Rows:
+def dask_rows(X: Any, signs: Any, sample_weight: Any = None, *, intercept: bool) -> Rows:
     """Rows of a Dask array or frame, on its cluster if there is one, else in this process.
 
-    ``labels``, of which ``positive`` have the sign +1 and the other -1, and ``sample_weight`` may
-    be Dask collections or in memory.
+    The signs of the labels and ``sample_weight`` may be Dask collections or in memory.
     """
     if isinstance(getattr(X, "_meta", None), np.ndarray) and not np.isnan(X.size):
         _check_memory(X.nbytes)
@@ -349,18 +346,17 @@ def dask_rows(
         raise ValueError(f"blocks of X must have equally many columns, got {sorted({*widths})}")
     if sum(lengths) == 0:
         raise ValueError("X must have at least one row, got none")
-    if isinstance(labels, np.ndarray):  # a byte each to send
-        labels, positive = labels == positive, True
+    signs = signs > 0.0  # a byte each to send
     numbers = np.flatnonzero(lengths).tolist()  # a chunk without rows has nothing to do
     weights, total = _weight_parts(sample_weight, lengths)
     parts = (
         numbers,
         list(accumulate([lengths[k] for k in numbers[:-1]], initial=0)),
         [features[k] for k in numbers],
-        _begun(_cut(labels, lengths, "y")),
+        _begun(_cut(signs, lengths, "y")),
         _begun(weights),
     )
-    options, client = (positive, total, intercept), _client()
+    options, client = (total, intercept), _client()
     if client is None:
         return _rows_of(options, threads_for(None, sum(counts)), *parts)
     _check_memory(sum(sizes))
@@ -538,7 +534,7 @@ def _checked_sum(weights: Any) -> float:
 
 
 def _rows_of(
-    options: tuple[Any, float, bool],
+    options: tuple[float, bool],
     n_threads: int,
     numbers: Sequence[int],
     firsts: Sequence[int],
@@ -552,7 +548,7 @@ def _rows_of(
     library, as Dask's workers set it up, takes new pages from the system each time (2·10⁶ × 20:
     1.5 times the processor time of memory, uncut 1.8 times).
     """
-    (positive, total, intercept), blocks, offsets = options, [], []
+    (total, intercept), blocks, offsets = options, [], []
     parts = zip(numbers, firsts, features, labels, weights, strict=True)
     for number, first, X, y, w in parts:
         length, y = X.shape[0], np.asarray(y).ravel()
@@ -563,7 +559,7 @@ def _rows_of(
         w = np.ones(length) if w is None else np.ravel(w)
         if w.size != length:
             raise ValueError(f"blocks of sample_weight must be cut as X is: {length}, got {w.size}")
-        chunk = Block(X, signs_of(y, positive), w / total, intercept)
+        chunk = Block(X, signs_of(y, True), w / total, intercept)
         for some in row_chunks(length, 10, least=X.shape[1]):
             blocks.append(chunk.part(some.start, some.stop))
             offsets.append(first + some.start)
