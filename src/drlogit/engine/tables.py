@@ -23,7 +23,7 @@ from ..dual._certificate import FREE, IN_NORM, Coordinates
 from ..dual.certify import dual_point_of_pieces, pieces_of_dual_point
 from ..dual.pieces import PieceCoordinates, PieceMasses
 from ..problem.category_codes import codes_of
-from ..problem.domains import Domains, items_of
+from ..problem.domains import Domains
 from ..problem.label_costs import within_reach
 from ..problem.problem import Problem
 from ..problem.result import Monitor, Solution
@@ -55,8 +55,8 @@ _DENSE = 0.3
 #: How far from the constant model a run opens, in λ (.1 to .5 are within half an iteration).
 _PUSH = 0.3
 
-#: Kinds of coordinates in their order; columns that are left out have none.
-_LEFT_OUT, _FEW, _BOUNDED, _MANY, _OFFSET = range(-1, 4)
+#: Kinds of coordinates in their order.
+_FEW, _BOUNDED, _MANY, _OFFSET = range(4)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,19 +64,16 @@ class TableLayout:
     """The coordinates of a dual point (``there``) in the order of ``_pieces``, and λ.
 
     Groups are complete, "none" being their last category where it is one, and their least
-    coefficient is zero: b takes the rest.  Columns without entries, a level of reference of each
-    immovable group and, where there is a b, constant columns are left out.
-    There is a b if there is an intercept, or a group that has a 1 in every row to stand for it;
-    else ``b = -Σ coefficient of "none"``.
+    coefficient is zero: b takes the rest.  There is a b if there is an intercept, or a group that
+    has a 1 in every row to stand for it; else ``b = -Σ coefficient of "none"``.
     """
 
     there: PieceCoordinates
     costs: FloatArray  # of the problem's columns
     intercept: bool
+    offset: bool
     token: bytes  # what this layout is known by, wherever it travels
     order: IndexArray  # of the coordinates there, without λ
-    references: tuple[int, ...]  # levels of immovable groups that are left out
-    offset: bool
     start: int  # of the tail
 
     @classmethod
@@ -90,28 +87,17 @@ class TableLayout:
 
     @classmethod
     def _made(cls, problem: Problem) -> TableLayout:
-        rows, there = problem.rows, PieceCoordinates(problem)
-        domains, scale = there.domains, rows.column_scale
-        offset = problem.fit_intercept or domains.constant_sum is not None
-        _, (stored,) = rows.run(_stored)
-        n = stored.size
-        kinds = np.full(there.size, _LEFT_OUT)
-        kinds[:n] = np.where(stored >= _DENSE * rows.n_samples, _MANY, _FEW)
-        kinds[:n][scale[:n] == 0.0] = _LEFT_OUT
-        kinds[domains.bounded], kinds[there.high] = _BOUNDED, _FEW
-        references = []
-        for levels in (*there.levels, *domains.held):
-            kinds[levels] = _FEW
-        for levels in domains.held:
-            references.append(int(levels[np.argmax(scale[levels])]))
-            kinds[levels[scale[levels] == 0.0]] = kinds[references[-1]] = _LEFT_OUT
-        if offset:
-            kinds[domains.constant], kinds[there.offset] = _LEFT_OUT, _OFFSET
-        order = np.argsort(kinds, kind="stable")
-        order = order[kinds[order] > _LEFT_OUT]
-        start = int(np.searchsorted(kinds[order], _BOUNDED))
-        token, intercept, left_out = uuid4().bytes, problem.fit_intercept, tuple(references)
-        return cls(there, problem.costs, intercept, token, order, left_out, offset, start)
+        there, intercept = PieceCoordinates(problem), problem.fit_intercept
+        domains, offset = there.domains, intercept or there.domains.constant_sum is not None
+        _, (stored,) = problem.rows.run(_stored)
+        kinds = np.full(there.size, _FEW)
+        kinds[: stored.size][stored >= _DENSE * problem.rows.n_samples] = _MANY
+        for group in (*domains.groups, *domains.held):
+            kinds[group] = _FEW
+        kinds[domains.bounded], kinds[there.offset] = _BOUNDED, _OFFSET
+        order = np.argsort(kinds, kind="stable")[: None if offset else -1]
+        start = int(np.count_nonzero(kinds == _FEW))
+        return cls(there, problem.costs, intercept, offset, uuid4().bytes, order, start)
 
     @property
     def size(self) -> int:
@@ -124,7 +110,7 @@ class TableLayout:
 
     @cached_property
     def position(self) -> NDArray[np.int32]:
-        """The place of each coordinate there, -1 for those that are left out."""
+        """The place of each coordinate there, -1 for a b that there is not."""
         position = np.full(self.there.size, -1, dtype=np.int32)
         position[self.order] = np.arange(self.order.size)
         return position
@@ -173,12 +159,10 @@ class TableLayout:
         Where a group has no "none", only samples without weight have none of its levels: these
         count as the last.
         """
-        now = np.hstack([items_of(block, self.domains).now, codes_of(block, self.domains.held)])
-        last = [self.position[levels[-1]] for levels in self.there.levels]
-        last += [-1] * len(self.domains.held)
-        codes = np.where(now < 0, np.array(last, dtype=np.int32), self.position[now])
-        found: NDArray[np.int32] = block.beside(codes)
-        return found
+        groups = (*self.there.levels, *self.domains.held)
+        now = codes_of(block, (*self.domains.groups, *self.domains.held))
+        last = np.array([self.position[levels[-1]] for levels in groups], dtype=np.int32)
+        return np.where(now < 0, last, self.position[now])
 
     # --- there and back ---------------------------------------------------------------------
 
@@ -204,11 +188,6 @@ class TableLayout:
         found = np.zeros(there.size)
         found[: coefficients.size] = coefficients
         constant = coefficients[-1] if self.intercept else 0.0
-        for reference, levels in zip(self.references, domains.held, strict=True):
-            found[levels] -= coefficients[reference]
-            constant += coefficients[reference]
-        if self.offset:
-            constant += coefficients[domains.constant] @ domains.constant_values
         rooms = push * lam * domains.group_costs
         for levels, high, room in zip(there.levels, there.high, rooms, strict=True):
             shove = room - found[levels].min()
@@ -353,9 +332,7 @@ def interior_point_with_domains(
     samples = PieceSamples(rows, layout, problem.kappa, epsilon=problem.epsilon)
     x, mu = _opening(problem, layout, start)
     newton = layout.newton(problem, problem.epsilon, x, mu)
-    # The certificate charges all levels of groups that cannot change, one more than the solver: up
-    # to twice as much.
-    found = run(samples, newton, mu, 0.5 * tol, max_iter, monitor)
+    found = run(samples, newton, mu, tol, max_iter, monitor)
     best = newton.best_model()
     pieces = None
     if found.point is not None:

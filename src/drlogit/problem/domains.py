@@ -20,7 +20,7 @@ domain, because one of the two labels always gains by moving to the open side
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -81,8 +81,6 @@ class Domains:
         Their bounds, and the cost of a move by one unit.
     held : tuple of index arrays
         Groups that cannot change and have a 1 in every row; their columns add up to a constant.
-    constant, constant_values : arrays
-        Columns that hold one value throughout.
     """
 
     groups: tuple[IndexArray, ...]
@@ -93,8 +91,6 @@ class Domains:
     upper: FloatArray
     bounded_costs: FloatArray
     held: tuple[IndexArray, ...] = ()
-    constant: IndexArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
-    constant_values: FloatArray = field(default_factory=lambda: np.empty(0))
 
     @property
     def n_groups(self) -> int:
@@ -139,12 +135,8 @@ class Domains:
 
     def shifted(self, shift: FloatArray) -> Domains:
         """The same domains for features ``x - shift``; categories are never shifted."""
-        return replace(
-            self,
-            lower=self.lower - shift[self.bounded],
-            upper=self.upper - shift[self.bounded],
-            constant_values=self.constant_values - shift[self.constant],
-        )
+        by = shift[self.bounded]
+        return replace(self, lower=self.lower - by, upper=self.upper - by)
 
     def with_none_stated(self, groups: Iterable[Any]) -> list[Any]:
         """The groups as the user gave them, with None added where "none" is a category."""
@@ -290,8 +282,7 @@ def domains_of(
             costs[group] = np.inf
             if not with_none[g]:
                 held.append(group)
-    constant = bounded[declared.lower[bounded] == declared.upper[bounded]]
-    costs[constant] = np.inf
+    costs[bounded[declared.lower[bounded] == declared.upper[bounded]]] = np.inf
     bounded = bounded[np.isfinite(costs[bounded])]
     if not groups and bounded.size == 0:
         return None, costs
@@ -304,8 +295,6 @@ def domains_of(
         declared.upper[bounded],
         costs[bounded],
         tuple(held),
-        constant,
-        declared.lower[constant],
     )
     return domains, costs
 
