@@ -32,28 +32,29 @@ SOURCES, COPY = ROOT / "src" / "drlogit", ROOT / "build" / "mutants"
 #: Seconds of processor time for the tests of a mutant; one that takes longer is killed.
 SECONDS = 150
 
-#: The modules that are broken, and the tests that should notice, the fastest first.
-TARGETS = {
-    "engine/_sums": "engine/test_kernels_labels.py engine/test_engine.py",
-    "engine/_labels": "engine/test_kernels_labels.py engine/test_kernels_newton.py "
-    "engine/test_engine.py engine/test_classes.py",
-    "engine/_pieces": "engine/test_kernels_pieces.py engine/test_kernels_newton.py "
-    "engine/test_domain_solver.py",
-    "engine/_newton": "engine/test_kernels_cones.py engine/test_kernels_newton.py "
-    "engine/test_engine.py engine/test_domain_solver.py",
-    "engine/_cones": "engine/test_kernels_cones.py engine/test_kernels_newton.py "
-    "engine/test_engine.py engine/test_domain_solver.py engine/test_classes.py",
-    "problem/_moves": "problem engine/test_kernels_pieces.py",
-    "dual/_certificate": "dual engine/test_domain_solver.py",
-    **dict.fromkeys(["dual/bound", "dual/correction"], "dual"),
-    "dual/certify": "dual engine/test_domain_solver.py",
-    "dual/pieces": "engine/test_domain_solver.py dual verification",
-    "dual/label_points": "dual engine/test_classes.py verification/test_class_proofs.py",
-    **dict.fromkeys(
-        [f"verification/{name}" for name in ("bounds", "samples")],
-        "verification",
-    ),
+#: The modules that are broken: kernels, bounds and verification.
+TARGETS = sorted(
+    str(path.relative_to(SOURCES).with_suffix(""))
+    for pattern in ("engine/_*.pyx", "problem/_*.pyx", "dual/[_a-z]*.py*", "verification/*s.py")
+    for path in SOURCES.glob(pattern)
+    if path.suffix in (".py", ".pyx") and path.stem != "__init__"
+)
+
+#: Further tests of a room, where its own do not notice: those of problems that its code serves.
+BESIDES = {
+    "problem": "engine/test_kernels_pieces.py engine/test_domain_solver.py",
+    "dual": "engine/test_domain_solver.py engine/test_classes.py verification",
 }
+
+
+def tests_of(module: str) -> list[str]:
+    """Those that bear the module's name, the other kernels' tests of its room, the room."""
+    room, stem = module.split("/")[0], module.split("_")[-1].split("/")[-1]
+    own = ROOT.joinpath("tests", room).glob("test_*.py")
+    files = sorted(own, key=lambda path: (stem not in path.stem, "kernels" not in path.stem, path))
+    found = [f"{room}/{path.name}" for path in files] + BESIDES.get(room, "").split()
+    return [f"tests/{name}" for name in found]
+
 
 #: What a mutant does to a line: the first that applies, in a random order.
 CHANGES = [
@@ -185,14 +186,7 @@ def build(mutants: list[Mutant]) -> None:
         made, library = path.with_suffix(".c"), path.with_name(path.stem + suffix)
         cython = [sys.executable, "-m", "cython", "-3", *directives, "-I", str(COPY / "src")]
         subprocess.run([*cython, str(path), "-o", str(made)], check=True)
-        compiler = [
-            os.environ.get("CC", "cc"),
-            "-O1",
-            "-w",
-            "-shared",
-            "-fPIC",
-            "-ffp-contract=off",
-        ]
+        compiler = [os.environ.get("CC", "cc"), *"-O1 -w -shared -fPIC -ffp-contract=off".split()]
         include = f"-I{sysconfig.get_path('include')}"
         subprocess.run([*compiler, include, str(made), "-o", str(library)], check=True)
         print(f"built {module} with {len(mine)} mutants", flush=True)
@@ -277,7 +271,7 @@ def main() -> int:
     os.chdir(ROOT)
     preload()
     survivors, failed = 0, set()
-    runs = [(m.number, [f"tests/{each}" for each in TARGETS[m.module].split()]) for m in mutants]
+    runs = [(m.number, tests_of(m.module)) for m in mutants]
     for number, outcome in outcomes(runs, options.jobs):
         each = mutants[number - 1]
         print(

@@ -92,6 +92,7 @@ def test_tables_of_evidence_are_those_of_the_rows():
     assert shift.reasons(found) in page
     page = (DOCS / "balls.md").read_text("utf-8")
     assert tolerances.summary(pd.read_csv(tolerances.ROWS)) in page
+    assert tolerances.trust(pd.read_csv(tolerances.TRUSTED)) in " ".join(page.split())
     assert default_ball.summary(pd.read_csv(default_ball.ROWS)) in page
 
 

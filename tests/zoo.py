@@ -359,10 +359,6 @@ def wide_indices(X):
     return csr
 
 
-#: At radius zero λ bounds nothing, and the fixed-λ problem is refused.
-FIXED = [case for case in ZOO if case.options["epsilon"] > 0.0]
-
-
 def worst_in(model, X, y, metric="log_loss", *, sample_weight=None, threshold=0.5, **ball):
     """The worst case in a ball of plain numbers; the rest is as in the fit, or 1 for each unit."""
     fitted = measured(model).ball

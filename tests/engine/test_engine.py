@@ -14,7 +14,7 @@ from benchmarks import problems, stated
 import drlogit
 import zoo
 from drlogit.dual import _certificate
-from drlogit.engine import _labels, _survey, wide
+from drlogit.engine import _labels, wide
 from drlogit.engine.interior_point import interior_point
 from drlogit.engine.labels import LabelSamples, LabelScaling
 from drlogit.engine.settings import SETTINGS
@@ -113,7 +113,7 @@ def test_loops_refuse_arrays_of_other_lengths():
     X, y = zoo.logistic_data(50, 4)
     rows = stated.problem(X, y, epsilon=0.02, kappa=1.0).rows
     block, other = rows.blocks[0], stated.problem(X[:40], y[:40], epsilon=0.02, kappa=1.0).rows
-    coef, u, none, own = np.ones(6), np.ones(50), np.zeros((0, 0)), np.ones(50, np.int32)
+    coef, none, own = np.ones(6), np.zeros((0, 0)), np.ones(50, np.int32)
     kappa = np.zeros((2, 50))
     state = _labels.open_labels(block.compiled, own, kappa, none, coef, 0.1)
     plain = _labels.open_labels(block.compiled, own, None, none, coef, 0.1)
@@ -131,9 +131,6 @@ def test_loops_refuse_arrays_of_other_lengths():
         (_labels.correct_labels, block.compiled, state, coef, 0.1, 1.0),
         (_labels.certify_labels, short, state, coef),
         (_labels.certify_labels, block.compiled, (state, np.stack([half, half])), coef),
-        (_survey.survey, block.compiled, half[0], 1.0, 1.0, u, u, u, coef, coef, 0.0),
-        (_survey.survey, block.compiled, u, 1.0, 1.0, u, half[0], u, coef, coef, 0.0),
-        (_survey.survey, block.compiled, u, 1.0, 1.0, u, u, u, coef, coef[1:], 0.0),
         (_losses.log_loss_sum, np.ones(3), np.ones(2)),
         (_losses.flip_sums, np.ones(3), np.ones(3), np.ones(2), None),
         (_certificate.label_sums, block.compiled, None, coef[None, 1:], half[None], 1.0, None),

@@ -172,14 +172,6 @@ def test_the_rule_may_stop_away_from_the_optimum_and_says_so():
     assert found.objective == pytest.approx(exact.objective, abs=2e-6)
 
 
-def test_constant_penalty_within_the_proven_range_ends_near_the_optimum():
-    X, y = make_synthetic(200, 10, random_state=12)[:2]
-    result = paper.framework(
-        X, y, epsilon=0.05, kappa=1.0, rho="scaled", gamma=1.0, bracket_tol=1e-2, tol=1e-4
-    )
-    assert result.converged
-
-
 def test_the_scaled_penalty_ends_at_the_optimum_where_the_printed_one_freezes():
     """Each sample travels about 21/(Nρ₀): too little with ρ₀ = .001 and many samples."""
     X, y = make_synthetic(20_000, 4, random_state=1)[:2]

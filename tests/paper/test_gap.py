@@ -71,39 +71,6 @@ def test_objective_and_bound_in_fifty_digits(norm, kappa, seed):
         assert 0 <= best - found.lower <= 1e-8
 
 
-def test_the_bound_is_below_the_minimum_of_one_variable():
-    """In one dimension mpmath finds the optimum by itself, to thirty digits."""
-    rng = np.random.default_rng(4)
-    Z = rng.standard_normal((12, 1)) + 0.5
-    epsilon, kappa = 0.1, 0.8
-    with mp.workdps(50):
-
-        def best_over_lam(x):
-            u = [mp.mpf(float(z)) * x for z in Z.ravel()]
-            kinks = [abs(x), *(max(t / mp.mpf(kappa), abs(x)) for t in u)]
-            return min(
-                mp.mpf(epsilon) * lam
-                + mp.fsum(
-                    mp.log(1 + mp.exp(-t)) + max(t - mp.mpf(kappa) * lam, mp.mpf(0)) for t in u
-                )
-                / 12
-                for lam in kinks
-            )
-
-        low, high = mp.mpf(-5), mp.mpf(5)
-        for _ in range(250):  # ternary search on a convex function
-            a, b = low + (high - low) / 3, high - (high - low) / 3
-            if best_over_lam(a) < best_over_lam(b):
-                high = b
-            else:
-                low = a
-        optimum = best_over_lam(low)
-        found = paper.gap(Z, np.array([float(low)]), epsilon, kappa)
-        assert found.lower <= optimum
-        assert abs(found.objective - optimum) <= 1e-14
-        assert optimum - found.lower <= 1e-8
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

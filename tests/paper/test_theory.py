@@ -101,17 +101,3 @@ def test_theory_says_where_an_inequality_fails():
     found = theory.measure(run, count=60)
     assert found["notes"]["b"] > 1e-6
     assert "holds" not in theory.table([{**run, **found}]).splitlines()[-1].split("|")[4]
-
-
-def test_linearised_admm_without_its_term_is_lp_admm():
-    problem = theory.Instance.named("synthetic (60, 5)")
-    options = {"rho": "scaled", "norm": "l2"}
-    steps = [
-        paper.lp_admm(problem.Z, 0.4, 1.0, eta=eta, **options) for eta in (0.0, 1.01 * problem.L)
-    ]
-    plain = paper.lp_admm(problem.Z, 0.4, 1.0, **options)
-    for _ in range(20):
-        reference = next(plain)
-        one, other = (next(each) for each in steps)
-        np.testing.assert_array_equal(one.x, reference.x)
-    assert np.abs(other.y - reference.y).max() > 1e-6
