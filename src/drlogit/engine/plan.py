@@ -74,11 +74,15 @@ Method = Callable[..., Solution | None]
 
 @dataclass(frozen=True)
 class Attempt:
-    """A method, and whether it opens without a model; in a row space if there is one."""
+    """A method, and whether it opens without a model; in a row space if there is one.
+
+    What a ``brief`` attempt proves is not corrected by an n×n matrix: other attempts follow.
+    """
 
     method: Method
     cold: bool = False
     space: RowSpace | None = None
+    brief: bool = False
 
     def run(
         self,
@@ -117,7 +121,7 @@ def plan(problem: Problem, *, products: bool = True) -> list[Attempt]:
         return [Attempt(first)]
     if first is working_sets:
         return _warm_and_cold(first)
-    before = [] if first is None else [Attempt(first)]
+    before = [] if first is None else [Attempt(first, brief=True)]
     return [*before, *_warm_and_cold(many_samples), *_warm_and_cold(interior_point)]
 
 

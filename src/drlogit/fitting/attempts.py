@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from math import isfinite
+from math import inf, isfinite
 from typing import Any
 
 from ..dual.certify import Certificate, certify
@@ -49,12 +49,12 @@ class BestProven:
             return None
         return Start(self.model, self.certificate.lam, self.gap)
 
-    def add(self, found: Solution) -> None:
+    def add(self, found: Solution, *, brief: bool = False) -> None:
         """Certify a solution, as the user gets it: for the features as they were given."""
         returned = self.problem.split(found.coefficients)
         model = self.problem.join(*returned)
         try:
-            new = self._certificate(found, model)
+            new = self._certificate(found, model, inf if brief else self.tol)
         except WorkersLostError:
             if found.proven is None or not isfinite(found.proven[0]):
                 raise
@@ -74,13 +74,13 @@ class BestProven:
         self.certificate, self.status = kept, found.status
         self.n_iter += found.n_iter
 
-    def _certificate(self, found: Solution, model: FloatArray) -> Certificate:
+    def _certificate(self, found: Solution, model: FloatArray, tol: float) -> Certificate:
         """The certificate of a solution; if not ``judged``, the solver's own if it suffices."""
         if not self.judged and found.proven is not None:
             objective, bound = found.proven
             if objective - bound <= self.tol:
                 return Certificate(objective, bound, found.lam or 0.0, None)
-        return certify(self.problem, model, point=found.point, guess=found.lam, tol=self.tol)
+        return certify(self.problem, model, point=found.point, guess=found.lam, tol=tol)
 
 
 def best_proven(
@@ -124,7 +124,7 @@ def best_proven(
             continue
         if begin is None:
             tried_cold.add(attempt.method)
-        best.add(found)
+        best.add(found, brief=attempt.brief and found.status is Status.STALLED)
         used_up = max_iter is not None and best.n_iter >= max_iter
         if found.status is Status.STOPPED or used_up or best.lost:
             break
