@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import copy
+import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import log_expit, log_softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.parallel import Parallel, delayed
 
-from ..fitting.critical_radius import largest_radius
+from ..fitting.critical_radius import constant_model, largest_radius
 from ..fitting.paths import (
     check_count,
     check_kappas,
@@ -22,22 +24,24 @@ from ..fitting.paths import (
     factors,
     kappas_around,
     radii_below,
+    solve_radii,
     warn_about_gaps,
 )
 from ..fitting.solving import announce
 from ..problem.ball import Ball
+from ..problem.label_costs import FlipCosts
 from ..problem.norms import NormName
 from ..problem.parameters import is_count
 from ..problem.problem import Problem
 from ..problem.result import Status
 from ..problem.stopping import Stop
-from ..rows.arrays import FloatArray, IndexArray, refuse_dask
+from ..rows.arrays import FloatArray, IndexArray, Matrix, refuse_dask
 from ..rows.checks import as_numbers
+from ..rows.threads import one_blas_thread
 from .classifier import DRLogisticRegression
-from .folds import Grid, flip_unit, mean_log_likelihood, score_fold, tabulate
 from .robust_classifier import RobustLinearClassifier
-from .tables.frames import is_table
-from .training_data import TrainingData, training_data
+from .tables.frames import is_table, rows_of
+from .training_data import TrainingData, matrix_of, training_data
 
 #: Gap of fits within folds, if ``tol`` is smaller.  With 1e-4 mean scores of six tables (of the
 #: bars) moved by up to .44 standard errors, though each chose the pair that 1e-6 chose.
@@ -86,8 +90,7 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         As in :class:`DRLogisticRegression`.
     max_time : float, optional
         Time limit in seconds for the whole search, including the final fit.  If it is reached, the
-        choice uses the complete folds (``n_splits_``), or what the first one has scored so far,
-        with a ``ConvergenceWarning``.
+        choice uses the complete folds (``n_splits_``), with a ``ConvergenceWarning``.
     n_jobs : int, optional
         Number of folds to fit at the same time.
     verbose : int
@@ -191,18 +194,13 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
     def _fit(self, X: Any, y: Any, sample_weight: Any, kappa: Any, groups: Any) -> None:
         stop = Stop(self.max_time)
         refuse_dask("a search", X, y, sample_weight, kappa)
-        scorer: Callable[..., float] = mean_log_likelihood
-        if self.scoring is not None:
-            from sklearn.metrics import check_scoring  # takes a tenth of a second to import
-
-            scorer = check_scoring(self, scoring=self.scoring)
         ball = self._stated_ball()
         around = self.ball is not None or kappa is not None
         if kappa is not None:
             kappa = as_numbers(kappa, "kappa")
             ball = ball.replace(kappa=kappa)
         data = training_data(self, X, y, sample_weight, ball, self.n_jobs)
-        splits = self._splits(data, groups)
+        splits, scorer = self._splits(data, groups), self._scorer()
         problem = data.pose(0.0)
         self._advise(data)
         grid = self._grid(data.ball if around else None, problem)
@@ -210,8 +208,23 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         announce(problem, self.on_fold, self.verbose, n_fits)
         weights = None if sample_weight is None else np.asarray(sample_weight)
         samples = X if is_table(X) else data.matrix, data.labels, weights, kappa
-        of_folds = stop.sooner(1.0 - 1.0 / (len(splits) + 1.0))
-        found = self._scored(self._run_folds(ball, grid, samples, splits, scorer, of_folds))
+        # Not a copy of this search, whose cv or progress callback may not be picklable.
+        ours, learner = self.get_params(deep=False), DRLogisticRegression()
+        learner.set_params(**{name: ours[name] for name in learner.get_params() if name in ours})
+        learner.classes_ = self.classes_
+        # These fits only serve the choice, so they need no certificate.
+        controls = {"tol": max(self.tol, FOLD_TOL), "max_iter": self.max_iter, "judged": False}
+        controls["stop"] = stop.sooner(1.0 - 1.0 / (len(splits) + 1.0))
+        running = Parallel(n_jobs=self.n_jobs, return_as="generator", verbose=self.verbose)(
+            delayed(_score_fold)(learner, ball, grid, samples, split, controls, scorer)
+            for split in splits
+        )
+        scored: list[FloatArray] = []
+        for each in running:
+            scored.append(each)
+            if self.on_fold is not None:
+                self.on_fold(len(scored), len(splits))
+        found = self._in_time(np.array(scored))
         if data.is_sorted and any(np.ptp(data.codes[test]) == 0 for _, test in splits):
             warnings.warn(
                 "the rows are sorted by label, and a fold has one label only: shuffle the rows, or "
@@ -220,19 +233,27 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
                 stacklevel=3,
             )
         self.n_splits_ = len(found)
-        self.cv_results_ = tabulate(grid, found)
+        self.cv_results_ = _tabulated(grid, found)
         self.best_index_ = int(np.argmin(self.cv_results_["rank_test_score"]))
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
         ended = Status.STALLED if self.max_iter is None else Status.MAX_ITER
         gaps = found[:, -1].ravel().tolist()
         warn_about_gaps(type(self).__name__, gaps, max(self.tol, FOLD_TOL), ended, stacklevel=4)
         epsilon, factor = self.cv_results_["params"][self.best_index_].values()
-        cost = flip_unit(problem, differs=grid.differs).times(factor)
+        cost = grid.unit(problem).times(factor)
         chosen = problem.with_radius(epsilon, cost)
         ball = data.ball.replace(epsilon=epsilon, kappa=cost.stated(data.classes))
         # From nothing, so that the model is exactly that of a fit with these parameters.
         result = self._solved(chosen, stop, verbose=max(self.verbose - 1, 0))
         self._conclude(replace(data, ball=ball), chosen, result)
+
+    def _scorer(self) -> Callable[..., float]:
+        if self.scoring is None:
+            return _mean_log_likelihood
+        from sklearn.metrics import check_scoring  # takes a tenth of a second to import
+
+        scorer: Callable[..., float] = check_scoring(self, scoring=self.scoring)
+        return scorer
 
     def _splits(self, data: TrainingData, groups: Any) -> list[tuple[IndexArray, IndexArray]]:
         """Training and test rows of each fold."""
@@ -245,23 +266,22 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
             for train, test in cv.split(data.matrix, labels, groups)
         ]
 
-    def _scored(self, found: FloatArray) -> FloatArray:
-        """The folds in which all pairs were scored in time, or the one that got furthest."""
-        late = np.isnan(found[:, -1])  # gaps of fits that were not made, or not to the end
-        if late.all():
+    def _in_time(self, found: FloatArray) -> FloatArray:
+        """The folds in which all pairs were scored in time."""
+        whole = found[~np.isnan(found[:, -1]).any(axis=1)]
+        if not len(whole):
             raise TimeoutError(
-                f"max_time={self.max_time:g} seconds ended the search before any fit was done: "
+                f"max_time={self.max_time:g} seconds ended the search before any fold was done: "
                 "allow more time, or choose epsilon and kappa yourself"
             )
-        whole = found[~late.any(axis=1)]
         if len(whole) < len(found):
             warnings.warn(
                 f"{type(self).__name__} stopped at max_time: the choice is by {len(whole)} of "
-                f"{len(found)} folds{'' if len(whole) else ', and by a part of one'}.",
+                f"{len(found)} folds.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        return whole if len(whole) else found[[np.argmin(late.sum(axis=1))]]
+        return whole
 
     def _grid(self, ball: Ball | None, problem: Problem) -> Grid:
         """Flip costs, as multiples of the unit, and the radii for each.
@@ -269,7 +289,7 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         They are around a resolved ``ball``, whose own ε and κ are among them, or chosen here.
         """
         differs = ball is not None and not isinstance(ball.kappa, float)  # between labels or rows
-        unit = flip_unit(problem, differs=differs)
+        unit = problem.cost.labels if differs else FlipCosts(1.0)
 
         @cache
         def limit(kappa: float) -> float:
@@ -294,30 +314,136 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         epsilons = [check_radii([*radii, *own]) for radii in epsilons]
         return Grid(kappas, epsilons, differs, counted)
 
-    def _run_folds(
-        self,
-        ball: Ball,
-        grid: Grid,
-        samples: Sequence[Any],
-        splits: Sequence[tuple[IndexArray, IndexArray]],
-        scorer: Callable[..., float],
-        stop: Stop,
-    ) -> FloatArray:
-        """What :func:`score_fold` has for each fold."""
-        # Not a copy of this search, whose cv or progress callback may not be picklable.
-        ours, learner = self.get_params(deep=False), DRLogisticRegression()
-        learner.set_params(**{name: ours[name] for name in learner.get_params() if name in ours})
-        learner.classes_ = self.classes_
-        # These fits only serve the choice, so they need no certificate.
-        controls: dict[str, Any] = {"tol": max(self.tol, FOLD_TOL), "max_iter": self.max_iter}
-        controls |= {"judged": False, "stop": stop}
-        running = Parallel(n_jobs=self.n_jobs, return_as="generator", verbose=self.verbose)(
-            delayed(score_fold)(learner, ball, grid, samples, split, controls, scorer)
-            for split in splits
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """The pairs (κ, ε) of a search: flip costs ascending, and for each its radii descending.
+
+    ``kappas`` are factors of the ball's own κ if that ``differs`` between labels or rows.  Radii
+    that descend ``from_largest`` begin where the model is constant.
+    """
+
+    kappas: FloatArray
+    epsilons: Sequence[FloatArray]
+    differs: bool
+    from_largest: bool
+
+    def unit(self, problem: Problem) -> FlipCosts:
+        """The flip costs that ``kappas`` multiply."""
+        return problem.cost.labels if self.differs else FlipCosts(1.0)
+
+
+def _fits(
+    problem: Problem, radii: FloatArray, kappa: FlipCosts, grid: Grid, controls: dict[str, Any]
+) -> Iterator[tuple[FloatArray, Any, float, int, float]]:
+    """Coefficients, intercept, seconds, iterations and gap of the models over radii.
+
+    At the first radius of all a fit would be the longest, of a model that is nearly constant: the
+    constant one is taken.
+    """
+    constant = None
+    if grid.from_largest:
+        constant = constant_model(problem.with_radius(float(radii[0]), kappa))
+    if constant is not None:
+        yield *constant, 0.0, 0, 0.0
+        radii = radii[1:]
+    for fit in solve_radii(problem, radii, kappa, **controls):
+        if fit.status is Status.MAX_TIME:
+            return
+        yield fit.coef, fit.intercept, fit.solve_time, fit.n_iter, fit.gap
+
+
+@one_blas_thread
+def _score_fold(
+    learner: RobustLinearClassifier,
+    ball: Ball,
+    grid: Grid,
+    samples: Sequence[Any],
+    split: Sequence[IndexArray],
+    controls: dict[str, Any],
+    scorer: Any,
+) -> FloatArray:
+    """Fit each pair of a grid on the training part of a fold, and score the rest.
+
+    ``samples`` are X, y, weights and flip costs by row, of which ``split`` says where to learn and
+    where to score.  Levels and replacements are learnt from the former, and the ball is resolved
+    for it.  Returns scores, seconds in the solver, iterations and gaps, a column for each pair; NaN
+    for those whose fits were not done in time.
+    """
+    learner = copy.copy(learner)  # others may be at work with the same one
+    (X, y, weights, kappas), (train, test) = samples, split
+    classes = learner.classes_
+    if kappas is not None:
+        ball = ball.replace(kappa=kappas[train])
+    weight = None if weights is None else weights[train]
+    training = training_data(learner, rows_of(X, train), y[train], weight, ball)
+    missing = np.setdiff1d(classes, training.classes).tolist()
+    if missing:
+        raise ValueError(
+            f"class {missing[0]!r} has no sample in the training part of a fold, but every class "
+            "needs one: use fewer folds, or stratified folds"
         )
-        found: list[FloatArray] = []
-        for each in running:
-            found.append(each)
-            if self.on_fold is not None:
-                self.on_fold(len(found), len(splits))
-        return np.array(found)
+    X, y = rows_of(X, test), y[test]
+    X = matrix_of(learner, X, training.features)
+    score_params = {} if weights is None else {"sample_weight": weights[test]}
+    problem = training.pose(0.0)
+    classifier = type(learner)()  # of the matrix, not of the table
+    classifier.classes_, classifier.n_features_in_ = classes, X.shape[1]
+    found: list[tuple[float, ...]] = []
+    n_pairs = 0
+    for kappa, radii in zip(grid.kappas.tolist(), grid.epsilons, strict=True):
+        n_pairs += radii.size
+        fits = _fits(problem, radii, grid.unit(problem).times(kappa), grid, controls)
+        # Fewer fits than radii, if the time is up.
+        for radius, (coef, intercept, *cost) in zip(radii.tolist(), fits, strict=False):
+            coef, intercept = training.reported(coef, intercept, radius)
+            classifier.coef_ = np.atleast_2d(coef)
+            classifier.intercept_ = np.atleast_1d(intercept)
+            found.append((float(scorer(classifier, X, y, **score_params)), *cost))
+        found += [(math.nan,) * 4] * (n_pairs - len(found))
+    return np.array(found).T
+
+
+def _mean_log_likelihood(
+    classifier: Any, X: Matrix, y: np.ndarray[Any, Any], sample_weight: Any = None
+) -> float:
+    """Score of a fitted classifier: minus its log-loss.
+
+    As scikit-learn's ``neg_log_loss``, but some classes may be missing in y, and without checks of
+    what has been checked, which would take a tenth of the time of a search.
+    """
+    codes = np.searchsorted(classifier.classes_, y)
+    scores = np.asarray(X @ classifier.coef_.T) + classifier.intercept_
+    if scores.shape[1] == 1:
+        likelihoods = log_expit(np.where(codes == 1, scores[:, 0], -scores[:, 0]))
+    else:
+        likelihoods = log_softmax(scores, axis=1)[np.arange(codes.size), codes]
+    if sample_weight is not None and not np.sum(sample_weight) > 0.0:
+        raise ValueError("all rows of a test fold have weight zero: use other folds")
+    return float(np.average(likelihoods, weights=sample_weight))
+
+
+def _tabulated(grid: Grid, found: FloatArray) -> dict[str, Any]:
+    """Scores as a table with a row for each pair, in the form of scikit-learn's searches.
+
+    ``found`` is what :func:`_score_fold` has for each fold.  If κ differs between labels or rows,
+    there is no one share of labels.
+    """
+    kappa = np.repeat(grid.kappas, [radii.size for radii in grid.epsilons])
+    epsilon = np.concatenate(grid.epsilons)
+    scores, seconds, n_iters, gaps = found.transpose(1, 0, 2)
+    mean = scores.mean(axis=0)
+    pairs = zip(epsilon.tolist(), kappa.tolist(), strict=True)
+    return {
+        "param_kappa": kappa,
+        "param_epsilon": epsilon,
+        "params": [{"epsilon": e, "kappa": k} for e, k in pairs],
+        **({} if grid.differs else {"flip_budget": epsilon / kappa}),
+        **{f"split{i}_test_score": row for i, row in enumerate(scores)},
+        "mean_test_score": mean,
+        "std_test_score": scores.std(axis=0),
+        "rank_test_score": 1 + (mean[:, None] < mean).sum(axis=1),
+        "mean_fit_time": seconds.mean(axis=0),
+        "mean_n_iter": n_iters.mean(axis=0),
+        "max_gap": gaps.max(axis=0),
+    }
