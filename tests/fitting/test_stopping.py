@@ -289,7 +289,6 @@ def test_a_search_without_time_for_a_fold_says_so(clock):
         stated.search([0.3, 0.1, 0.03], [1.0], cv=4, scoring=scoring, max_time=2.5).fit(X, y)
 
 
-
 def test_a_path_ends_where_the_time_does(clock, monkeypatch):
     X, y = numbers()
 

@@ -174,7 +174,7 @@ def test_features_that_cannot_be_computed_with_are_refused(kind, bad, said):
 @pytest.mark.parametrize(
     ("labels", "weights", "said"),
     [
-        (np.zeros(N), None, "two classes, got 1"),
+        (np.zeros(N), None, "two classes, got one"),
         (None, np.full(N, -1.0), "sample_weight must be finite and >= 0"),
         (None, np.zeros(N), "positive entry, got all zeros"),
         (None, "positive", "every sample with the smaller label has weight zero"),

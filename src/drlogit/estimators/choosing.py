@@ -22,7 +22,7 @@ from ..fitting.paths import (
     solve_radii,
     warn_about_gaps,
 )
-from ..fitting.posing import as_fitted, check_ball
+from ..fitting.posing import check_ball
 from ..problem.ball import Ball
 from ..problem.problem import Problem
 from ..problem.result import Status
@@ -202,7 +202,7 @@ def regularization_path(
         objectives=np.array([result.objective for result in results]),
         gaps=np.array(gaps),
         n_iters=np.array([result.n_iter for result in results]),
-        ball=as_fitted(data.ball, data.features, problem),
+        ball=data.ball,
         epsilon_max=limit,
         feature_names=None if isinstance(data.names, range) else [*map(str, data.names)],
     )
@@ -215,4 +215,4 @@ def _posed(
     check_ball(ball)
     learner = DRLogisticRegression(**parameters)
     data = training_data(learner, X, y, sample_weight, ball, learner.n_jobs)
-    return learner, data, data.pose(1.0)
+    return learner, data, data.problem.with_radius(1.0)

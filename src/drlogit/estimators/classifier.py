@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 
 from ..fitting.solving import persistently
 from ..problem.norms import NormName
-from ..problem.problem import Problem
 from ..problem.result import Result
 from ..problem.stopping import Stop
 from .robust_classifier import RobustLinearClassifier, result_of
@@ -175,19 +174,18 @@ class DRLogisticRegression(RobustLinearClassifier):
         if kappa is not None:
             ball = ball.replace(kappa=kappa)
 
-        posed: tuple[TrainingData, Problem]
+        data: TrainingData
 
         def fit(known: Result | None) -> Result:
-            nonlocal posed
+            nonlocal data
             data = training_data(self, X, y, sample_weight, ball, self.n_jobs)
-            posed = data, data.pose()
             if known is None:
                 self._advise(data)
                 known = self._start(data)
-            return self._solved(posed[1], stop, verbose=self.verbose, start=known)
+            return self._solved(data.problem, stop, verbose=self.verbose, start=known)
 
         result = persistently(fit, stop)
-        self._conclude(*posed, result)
+        self._conclude(data, result)
 
     def _start(self, data: TrainingData) -> Result | None:
         """The earlier result, if ``warm_start`` is set and its shape matches."""

@@ -201,7 +201,7 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
             ball = ball.replace(kappa=kappa)
         data = training_data(self, X, y, sample_weight, ball, self.n_jobs)
         splits, scorer = self._splits(data, groups), self._scorer()
-        problem = data.pose(0.0)
+        problem = data.problem.with_radius(0.0)
         self._advise(data)
         grid = self._grid(data.ball if around else None, problem)
         n_fits = len(splits) * sum(radii.size for radii in grid.epsilons)
@@ -213,8 +213,8 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         learner.set_params(**{name: ours[name] for name in learner.get_params() if name in ours})
         learner.classes_ = self.classes_
         # These fits only serve the choice, so they need no certificate.
-        controls = {"tol": max(self.tol, FOLD_TOL), "max_iter": self.max_iter, "judged": False}
-        controls["stop"] = stop.sooner(1.0 - 1.0 / (len(splits) + 1.0))
+        controls: dict[str, Any] = {"tol": max(self.tol, FOLD_TOL), "max_iter": self.max_iter}
+        controls |= {"judged": False, "stop": stop.sooner(1.0 - 1.0 / (len(splits) + 1.0))}
         running = Parallel(n_jobs=self.n_jobs, return_as="generator", verbose=self.verbose)(
             delayed(_score_fold)(learner, ball, grid, samples, split, controls, scorer)
             for split in splits
@@ -245,7 +245,7 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         ball = data.ball.replace(epsilon=epsilon, kappa=cost.stated(data.classes))
         # From nothing, so that the model is exactly that of a fit with these parameters.
         result = self._solved(chosen, stop, verbose=max(self.verbose - 1, 0))
-        self._conclude(replace(data, ball=ball), chosen, result)
+        self._conclude(replace(data, problem=chosen, ball=ball), result)
 
     def _scorer(self) -> Callable[..., float]:
         if self.scoring is None:
@@ -384,9 +384,9 @@ def _score_fold(
             "needs one: use fewer folds, or stratified folds"
         )
     X, y = rows_of(X, test), y[test]
-    X = matrix_of(learner, X, training.features)
+    X = matrix_of(learner, X, training.ball.features)
     score_params = {} if weights is None else {"sample_weight": weights[test]}
-    problem = training.pose(0.0)
+    problem = training.problem.with_radius(0.0)
     classifier = type(learner)()  # of the matrix, not of the table
     classifier.classes_, classifier.n_features_in_ = classes, X.shape[1]
     found: list[tuple[float, ...]] = []

@@ -23,10 +23,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..fitting.critical_radius import largest_radius
 from ..fitting.exact_zeros import is_constant
-from ..fitting.posing import as_fitted, check_ball
+from ..fitting.posing import check_ball
 from ..fitting.solving import solve_problem
-from ..problem.ball import Ball, ColumnBall
-from ..problem.features import Features
+from ..problem.ball import Ball
 from ..problem.label_costs import kappa_text
 from ..problem.norms import NormName
 from ..problem.problem import Problem
@@ -105,22 +104,26 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
 
     def _advise(self, data: TrainingData) -> None:
         """Warn of what was left out, left free, or stated as a cost that allows very much."""
-        said = data.remarks()
-        costs = data.columns.costs
-        if data.columns.epsilon > 0.0 and np.ndim(costs) == 1 and np.isinf(costs).any():
-            said.append(_unpenalised(costs, data.features, data.rows.n_samples))
-        share = _share_of_labels(data.columns)
-        if share > 0.1 and not self._stated_ball().tolerates:
-            epsilon, kappa = data.columns.epsilon, data.columns.kappa
+        said, problem, kappa = data.remarks(), data.problem, data.ball.kappa
+        costs, epsilon, n_samples = problem.ball.costs, problem.epsilon, problem.rows.n_samples
+        if epsilon > 0.0 and np.ndim(costs) == 1 and np.isinf(costs).any():
+            said.append(_unpenalised(costs, data.ball.features, n_samples))
+        least = min(kappa.values()) if isinstance(kappa, Mapping) else kappa
+        if (
+            not isinstance(least, str)
+            and epsilon > 0.1 * least
+            and not self._stated_ball().tolerates
+        ):
+            share = min(epsilon / least, 1.0) if least > 0.0 else 1.0
             said.append(
                 f"epsilon / kappa = {epsilon:.3g} / {kappa_text(kappa)} allows {share:.0%} of the "
                 "labels to be wrong: kappa is the cost of a wrong label, not a share. To allow a "
                 f"share of 5 %, use kappa={epsilon / 0.05:.3g} or Ball.tolerating(labels=0.05)"
             )
-        if data.largest_weight < 1.0:
+        if data.given_weights is not None and data.given_weights.max() < 1.0:
             said.append(
                 "sample_weight counts as repetitions, and all weights are below 1: the "
-                f"{data.rows.n_samples} rows count as {data.features.n_rows:.3g}"
+                f"{n_samples} rows count as {data.given_weights.sum():.3g}"
             )
         for each in filter(None, said):
             warnings.warn(each, UserWarning, stacklevel=4)
@@ -140,28 +143,40 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
             stop=stop,
         )
 
-    def _conclude(self, data: TrainingData, problem: Problem, result: Result) -> None:
+    def _conclude(self, data: TrainingData, result: Result) -> None:
         """Set the fitted attributes, and warn."""
+        problem = data.problem
         # One that was stopped may have got no further than that.
         model = problem.join(result.coef, result.intercept)
         constant = result.converged and is_constant(problem, model)
         coef, intercept = data.reported(result.coef, result.intercept, problem.epsilon)
-        ball = as_fitted(data.ball, data.features, problem)
-        result = replace(result, coef=coef, intercept=intercept, dual=None, ball=ball)
+        result = replace(result, coef=coef, intercept=intercept, dual=None, ball=data.ball)
         info = {**result.info, "seen_scores": _some_scores(data.matrix, result)}
         set_result(self, replace(result, info=info))
-        self._warn(result, problem, constant=constant)
-        if result.converged and not constant:
-            self._warn_of_neglect(data)
-
-    def _warn_of_neglect(self, data: TrainingData) -> None:
-        """Warn of a class that the model almost never predicts for the samples of the fit."""
-        if is_dask(data.matrix) or is_dask(data.codes) or beyond_memory(data.matrix):
-            return  # another pass over such samples would be a price for everyone
-        said = neglected(self.classes_.tolist(), data.codes, self._scores(data.matrix), self.ball_)
+        title = type(self).__name__
+        if not result.converged:
+            warnings.warn(
+                f"{title} {result.status}: the duality gap is {result.gap:.2e} nats, tol is "
+                f"{self.tol:.2e} nats. {result.status.remedy}",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        said = None
+        if constant:
+            limit = largest_radius(problem, exact=False)
+            said = (
+                f"{title} is constant: epsilon = {problem.epsilon:.4g} is at least epsilon_max = "
+                f"{limit:.4g} of these data and this ball, so all coefficients are zero. "
+                f"{self._if_constant}"
+            )
+        elif result.converged and not (is_dask(data.codes) or beyond_memory(data.matrix)):
+            # Another pass over such samples would be a price for everyone.
+            scores = self._scores(data.matrix)
+            said = neglected(self.classes_.tolist(), data.codes, scores, self.ball_)
+            if said is not None and data.is_sorted and not data.described:
+                said += f" Also, {SORTED}."
         if said is not None:
-            again = f" Also, {SORTED}." if data.is_sorted and not data.described else ""
-            warnings.warn(said + again, UserWarning, stacklevel=5)
+            warnings.warn(said, UserWarning, stacklevel=4)
 
     def save_proof(
         self,
@@ -192,27 +207,8 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
                 "kappa must be given, because the model was fitted with one kappa for each row"
             )
         data = training_data(clone(self), X, y, sample_weight, ball, self.n_jobs)
-        result = solve_problem(data.pose(), tol=self.tol, max_iter=self.max_iter)
+        result = solve_problem(data.problem, tol=self.tol, max_iter=self.max_iter)
         result.save_proof(path)
-
-    def _warn(self, result: Result, problem: Problem, *, constant: bool) -> None:
-        title = type(self).__name__
-        if not result.converged:
-            warnings.warn(
-                f"{title} {result.status}: the duality gap is {result.gap:.2e} nats, tol is "
-                f"{self.tol:.2e} nats. {result.status.remedy}",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
-        if constant:
-            limit = largest_radius(problem, exact=False)
-            warnings.warn(
-                f"{title} is constant: epsilon = {problem.epsilon:.4g} is at least epsilon_max = "
-                f"{limit:.4g} of these data and this ball, so all coefficients are zero. "
-                f"{self._if_constant}",
-                UserWarning,
-                stacklevel=5,
-            )
 
     # --- what a fitted model answers --------------------------------------------------------
 
@@ -385,7 +381,7 @@ def _some_scores(X: Any, result: Result) -> FloatArray:
     return np.asarray(scores, dtype=np.float64)
 
 
-def _unpenalised(costs: FloatArray, features: Features, n_samples: int) -> str:
+def _unpenalised(costs: FloatArray, features: Any, n_samples: int) -> str:
     """A warning if infinite costs leave many coefficients unpenalised for few samples, or ""."""
     free = [feature for feature in features.each if np.isinf(costs[feature.columns]).any()]
     count = sum(max(feature.columns.size - 1, 1) for feature in free)
@@ -396,15 +392,6 @@ def _unpenalised(costs: FloatArray, features: Features, n_samples: int) -> str:
         f"of {listed([f'{feature.name!r:.40}' for feature in free], 5)} is infinite. The model may "
         "overfit. Give these columns a finite cost or a tolerance."
     )
-
-
-def _share_of_labels(columns: ColumnBall) -> float:
-    """The largest share of the labels that the ball allows to be wrong."""
-    kappa = columns.kappa
-    least = min(kappa.values()) if isinstance(kappa, Mapping) else np.min(kappa)
-    if columns.epsilon == 0.0 or is_dask(kappa):
-        return 0.0
-    return min(columns.epsilon / float(least), 1.0) if least > 0.0 else 1.0
 
 
 def _labels(classes: np.ndarray[Any, Any], scores: FloatArray) -> np.ndarray[Any, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,25 +17,23 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, validate_data
+from sklearn.utils.validation import validate_data
 
-from ..problem.ball import Ball, ColumnBall
-from ..problem.features import Feature, Features, numbers
-from ..problem.problem import Problem, pose_problem
-from ..problem.table_statistics import deviations_in, total_weight
+from ..fitting.posing import pose_samples
+from ..problem.ball import Ball
+from ..problem.features import Feature, Features
+from ..problem.problem import Problem
 from ..rows.arrays import FloatArray, IndexArray, Matrix, is_dask
-from ..rows.building import rows_of
+from ..rows.building import coded
 from ..rows.checks import (
     AS_NUMBERS,
     check_numeric,
     check_unmasked,
     check_weights,
-    find_classes,
     is_float_matrix,
     label_array,
     settled,
 )
-from ..rows.interface import Rows
 from ..rows.parquet import is_dataset, labels_in, levels_in, mapped, parts_of
 from .tables.encoding import (
     FILLS,
@@ -64,23 +62,20 @@ _LOOKED_AT = 1000
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """Samples that have been checked, once: fits take them as they are.
+    """Samples that have been checked, and their problem, once: fits take them as they are.
 
-    ``codes`` are the labels as positions among the classes.  ``ball`` is resolved, and ``columns``
-    is what it is for the columns of the matrix, which have ``names``.  The weights of the rows
-    include those of the classes; ``largest_weight`` does not.  Remarks are made on ``described``:
+    ``codes`` are the labels as positions among the classes.  ``ball`` is resolved, and knows the
+    features; ``names`` are those of the columns of the matrix.  Remarks are made on ``described``:
     each column of a table, and what makes a category of it.
     """
 
     matrix: Matrix
     classes: np.ndarray[Any, Any]
     codes: IndexArray
-    rows: Rows
-    features: Features
+    given_weights: Any
+    problem: Problem
     ball: Ball
-    columns: ColumnBall
     names: Any
-    largest_weight: float
     described: Sequence[tuple[TableColumn, str | None]]
 
     @property
@@ -101,12 +96,6 @@ class TrainingData:
             said.append(SORTED)
         return [*said, *remarks_on_labels(self.classes.tolist())]
 
-    def pose(self, epsilon: float | None = None) -> Problem:
-        """The problem of these samples, at another ε than that of the ball if it is given."""
-        columns = self.columns if epsilon is None else replace(self.columns, epsilon=epsilon)
-        codes = None if self.classes.size == 2 else self.codes
-        return pose_problem(self.rows, columns, classes=self.classes, codes=codes, names=self.names)
-
     def reported(self, coef: FloatArray, intercept: Any, epsilon: float) -> tuple[Any, Any]:
         """A model as it is shown: levels of a table relative to the average sample.
 
@@ -115,15 +104,17 @@ class TrainingData:
         With several classes the norm bounds the coefficients of categories that can change, and
         another number for all of them would be another worst case: those stay as they are.
         """
-        if not self.rows.intercept or not self.features.categories.any():
+        features, rows = self.ball.features, self.problem.rows
+        assert features is not None
+        if not rows.intercept or not features.categories.any():
             return coef, intercept
-        coef, means = coef.copy(), self.rows.totals.means
-        for j in np.flatnonzero(self.features.categories).tolist():
-            group = self.features.each[j].columns
-            movable = epsilon > 0.0 and np.isfinite(self.columns.costs[group]).all()
+        coef, costs, means = coef.copy(), self.problem.ball.costs, rows.totals.means
+        for j in np.flatnonzero(features.categories).tolist():
+            group = features.each[j].columns
+            movable = epsilon > 0.0 and np.isfinite(costs[group]).all()
             if self.classes.size > 2 and movable:
                 continue
-            mean = coef[..., group] @ means[group]
+            mean = coef[..., group] @ means[group]  # of categories, which are not centred
             coef[..., group] -= mean[..., None]
             intercept = intercept + mean
         return coef, intercept
@@ -148,86 +139,41 @@ def training_data(
         y, X = labels_in(X, y), _Stored(X, y)
     check_unmasked(y, "y")
     table = _read(estimator, X, sample_weight, ball)
-    classes, codes = _coded(y, table.matrix)
-    given, weights = _weights(estimator.class_weight, sample_weight, classes, codes)
-    estimator.classes_ = classes
-    known, intercept = (table.matrix, codes, classes.size), bool(estimator.fit_intercept)
-    rows = rows_of(*known, weights, intercept=intercept, n_jobs=n_jobs)
-    shares = None
-    if not is_dask(codes):
-        totals = np.bincount(codes, given, minlength=classes.size)
-        shares = dict(zip(classes.tolist(), (totals / totals.sum()).tolist(), strict=True))
-    seen = total_weight(given, rows.n_samples), shares, table.seen
-    names = names_given(estimator)
-    if table.features is not None:
-        names = names_of_columns(table.features)
-        features = Features(table.features, len(names), *seen)
-    else:  # deviations are those of the table as it is
-        same = weights is given
-        own = rows if same else rows_of(*known, given, intercept=False, n_jobs=n_jobs)
-        features = numbers(names, deviations_in(own), *seen)
-    ball = ball.resolved(features)
-    return TrainingData(
-        matrix=table.matrix,
-        classes=classes,
-        codes=codes,
-        rows=rows,
-        features=features,
-        ball=ball,
-        columns=ball.on(features),
-        names=names,
-        largest_weight=1.0 if given is None else float(given.max()),
-        described=table.described,
-    )
-
-
-def _coded(y: Any, matrix: Any) -> tuple[np.ndarray[Any, Any], IndexArray]:
-    """The classes, and the labels as positions among them."""
-    if is_dask(y):
-        from ..rows.dask_collections import encode  # an optional package
-
-        classes, codes = encode(y)
-    else:
-        y = label_array(y, warn=True)
-        if not is_dask(matrix):
-            check_consistent_length(matrix, y)
-        classes = find_classes(y)
-        two = classes.size <= 2
-        codes = (y == classes[-1]).astype(np.intp) if two else np.searchsorted(classes, y)
+    classes, codes = coded(y if is_dask(y) else label_array(y, warn=True), table.matrix)
     if classes.dtype.kind not in "biuUS":  # labels, not measurements
         # A few will do: from 20 on, as many classes as samples are worth a warning to it.
         check_classification_targets(classes[:20])
-    if classes.size < 2:
-        raise ValueError(
-            f"y must have at least two classes, got one class: {classes.tolist()[0]!r}. Add rows "
-            "of another class, or check which column y is"
-        )
-    return classes, codes
-
-
-def _weights(
-    class_weight: Any, sample_weight: Any, classes: np.ndarray[Any, Any], codes: IndexArray
-) -> tuple[Any, Any]:
-    """The weights as they are given, and times those of the classes."""
+    estimator.classes_, given = classes, sample_weight
     if is_dask(codes):
-        if class_weight is not None:
+        weights = given
+        if estimator.class_weight is not None:
             raise ValueError(
-                f"class_weight must be None if y is a Dask collection, got {class_weight!r}: "
-                "multiply sample_weight by the weights of the classes instead"
+                "class_weight must be None if y is a Dask collection, got "
+                f"{estimator.class_weight!r}: multiply sample_weight by the weights of the classes "
+                "instead"
             )
-        return sample_weight, sample_weight
-    given = None
-    if sample_weight is not None:
-        check_weights(sample_weight, codes.size)
-        given = np.array(sample_weight, dtype=np.float64)
-    weights = with_class_weights(given, class_weight, classes, codes)
-    totals = np.bincount(codes, weights, minlength=classes.size)
-    if not totals.all():
-        raise ValueError(
-            "every class needs a positive weight, but all samples of class "
-            f"{classes[totals == 0.0].tolist()[0]!r} have weight 0"
-        )
-    return given, weights
+    else:
+        if given is not None:
+            check_weights(given, codes.size)
+            given = np.array(given, dtype=np.float64)
+        weights = with_class_weights(given, estimator.class_weight, classes, codes)
+        totals = np.bincount(codes, weights)
+        if not totals.all():
+            raise ValueError(
+                "every class needs a positive weight, but all samples of class "
+                f"{classes[totals == 0.0].tolist()[0]!r} have weight 0"
+            )
+    encoded = table.features
+    names = names_given(estimator) if encoded is None else names_of_columns(encoded)
+    problem, ball = pose_samples(
+        *(table.matrix, classes, codes, given, weights, ball),
+        names=names,
+        fit_intercept=estimator.fit_intercept,
+        n_jobs=n_jobs,
+        encoded=encoded,
+        seen=table.seen,
+    )
+    return TrainingData(table.matrix, classes, codes, given, problem, ball, names, table.described)
 
 
 def with_class_weights(

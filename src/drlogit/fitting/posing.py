@@ -1,4 +1,4 @@
-"""From arrays and a ball to a problem that can be solved."""
+"""From samples and a ball to a problem that can be solved."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from ..problem.ball import Ball
-from ..problem.features import Features, numbers
+from ..problem.features import Feature, Features, numbers
 from ..problem.label_costs import BY_ROW
 from ..problem.problem import Problem, pose_problem
 from ..problem.table_statistics import deviations_in, names_of, total_weight
-from ..rows.arrays import is_dask
-from ..rows.building import rows_of
-from ..rows.checks import check_features, check_label_column, check_two_classes, find_classes
+from ..rows.arrays import IndexArray, is_dask
+from ..rows.building import coded, rows_of
+from ..rows.checks import check_features
 
 
 def pose(
@@ -27,31 +27,48 @@ def pose(
 ) -> tuple[Problem, Ball]:
     """The problem of arrays, and the ball in plain numbers; ``ValueError`` says what is wrong."""
     check_ball(ball)
+    matrix = X if is_dask(X) else check_features(X)
+    weights, names = (sample_weight, sample_weight), names_of(X, matrix.shape[-1])
+    settings: dict[str, Any] = {"fit_intercept": fit_intercept, "n_jobs": n_jobs}
+    return pose_samples(matrix, *coded(y, matrix), *weights, ball, names=names, **settings)
+
+
+def pose_samples(
+    matrix: Any,
+    classes: np.ndarray[Any, Any],
+    codes: IndexArray,
+    given: Any,
+    weights: Any,
+    ball: Ball,
+    *,
+    names: Any,
+    fit_intercept: bool,
+    n_jobs: int | None = None,
+    encoded: tuple[Feature, ...] | None = None,
+    seen: Any = None,
+) -> tuple[Problem, Ball]:
+    """The problem of checked samples, and the ball in plain numbers.
+
+    The ``weights`` are those ``given``, which count as repetitions, perhaps times weights of the
+    classes.  The ``names`` are those of the columns of the matrix, which are numbers unless a table
+    was ``encoded``; what was ``seen`` of its columns is kept.
+    """
     if not isinstance(fit_intercept, bool | np.bool_):
         raise ValueError(f"fit_intercept must be True or False, got {fit_intercept!r}")
-    intercept, shares = bool(fit_intercept), None
-    matrix = X if is_dask(X) else check_features(X)
-    if is_dask(y):
-        from ..rows.dask_collections import encode  # an optional package
-
-        classes, codes = encode(y)
-    else:
-        labels = check_label_column(y, len(y) if is_dask(X) else matrix.shape[0])
-        classes = find_classes(labels)
-        codes = np.searchsorted(classes, labels)
-    if classes.size < 2:
-        check_two_classes(classes)
-    rows = rows_of(matrix, codes, classes.size, sample_weight, intercept=intercept, n_jobs=n_jobs)
-    if not (is_dask(X) or is_dask(codes)):
-        totals = np.bincount(codes, sample_weight)
+    place: dict[str, Any] = {"intercept": bool(fit_intercept), "n_jobs": n_jobs}
+    rows, shares = rows_of(matrix, codes, classes.size, weights, **place), None
+    if not (is_dask(codes) or is_dask(given)):
+        totals = np.bincount(codes, given)
         shares = dict(zip(classes.tolist(), (totals / totals.sum()).tolist(), strict=True))
-    total = total_weight(sample_weight, rows.n_samples)
-    names = names_of(X, rows.n_columns - int(intercept))
-    features = numbers(names, deviations_in(rows), total, shares)
-    resolved = ball.resolved(features)
-    codes = codes if classes.size > 2 else None
-    problem = pose_problem(rows, resolved.on(features), classes=classes, codes=codes, names=names)
-    return problem, as_fitted(resolved, features, problem)
+    known = total_weight(given, rows.n_samples), shares, seen
+    if encoded is not None:
+        features = Features(encoded, matrix.shape[1], *known)
+    else:  # deviations are those of the table as it is
+        own = rows if weights is given else rows_of(matrix, codes, classes.size, given, **place)
+        features = numbers(names, deviations_in(own), *known)
+    ball, several = ball.resolved(features), codes if classes.size > 2 else None
+    problem = pose_problem(rows, ball.on(features), classes=classes, codes=several, names=names)
+    return problem, as_fitted(ball, features, problem)
 
 
 def as_fitted(ball: Ball, features: Features, problem: Problem) -> Ball:

@@ -106,28 +106,25 @@ def solve(
     started, stop = time.perf_counter(), Stop(max_time, keeps=True)
     _check_limits(tol, max_iter)
 
+    resolved: Ball | None = None
+
     def fit(known: Result | None) -> Result:
+        nonlocal resolved
         problem, resolved = pose(
             X, y, ball, fit_intercept=fit_intercept, sample_weight=sample_weight, n_jobs=n_jobs
         )
-        try:
-            result = solve_problem(
-                problem,
-                tol=tol,
-                max_iter=max_iter,
-                start=start if known is None else known,
-                callback=callback,
-                verbose=verbose,
-                stop=stop,
-                started=started,
-            )
-        except WorkersLostError as lost:
-            if lost.found is not None:
-                lost.found = replace(lost.found, ball=resolved)
-            raise
-        return replace(result, ball=resolved)
+        return solve_problem(
+            problem,
+            tol=tol,
+            max_iter=max_iter,
+            start=start if known is None else known,
+            callback=callback,
+            verbose=verbose,
+            stop=stop,
+            started=started,
+        )
 
-    return persistently(fit, stop)
+    return replace(persistently(fit, stop), ball=resolved)
 
 
 def persistently(fit: Callable[[T | None], T], stop: Stop) -> T:

@@ -6,13 +6,32 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import FloatArray, Matrix, is_dask
+from .arrays import FloatArray, IndexArray, Matrix, is_dask
 from .blocks import Block
-from .checks import check_weights, signs_of
+from .checks import check_label_column, check_weights, find_classes, signs_of
 from .interface import Rows
 from .local import memory_rows
 from .matrix import nonzeros
 from .threads import threads_for
+
+
+def coded(y: Any, matrix: Any) -> tuple[np.ndarray[Any, Any], IndexArray]:
+    """The classes, and the labels of the rows as positions among them."""
+    if is_dask(y):
+        from .dask_collections import encode  # an optional package
+
+        classes, codes = encode(y)
+    else:
+        y = check_label_column(y, len(y) if is_dask(matrix) else matrix.shape[0])
+        classes = find_classes(y)
+        two = classes.size <= 2
+        codes = (y == classes[-1]).astype(np.intp) if two else np.searchsorted(classes, y)
+    if classes.size < 2:
+        raise ValueError(
+            f"y must have at least two classes, got one class: {classes.tolist()[0]!r}. Add rows "
+            "of another class, or check which column y is"
+        )
+    return classes, codes
 
 
 def rows_of(
