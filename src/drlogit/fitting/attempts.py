@@ -14,6 +14,7 @@ from ..problem.result import Monitor, Result, Solution, Status
 from ..rows.arrays import FloatArray
 from ..rows.interface import WorkersLostError
 from ..starts.start import Start, dual_point_of, start_from
+from .exact_zeros import with_exact_zeros
 
 #: Largest gap, in nats, of a model that the next attempt opens near: a constant model has .7.
 _NEAR = 0.1
@@ -24,63 +25,78 @@ _COUNTED = ("grams", "visits", "products", "sample_grams", "near_grams")
 
 @dataclass
 class BestProven:
-    """The best model and the best bound so far, which may be of different attempts."""
+    """The best model and the best bound so far, which may be of different attempts.
+
+    ``returned`` are its coefficients and intercepts for the user, for the features as they were
+    given: what is certified.
+    """
 
     problem: Problem
     tol: float
     judged: bool
-    model: FloatArray | None = None
-    returned: tuple[FloatArray, Any] | None = None  # its coefficients and intercepts for the user
+    returned: tuple[FloatArray, Any] | None = None
     certificate: Certificate | None = None
+    dual: Any = None
     status: Status = Status.FAILED
     n_iter: int = 0
     info: dict[str, Any] = field(default_factory=dict)
-    lost: bool = False  # whether the samples are out of reach
 
     @property
     def gap(self) -> float:
         """The certified gap, infinite before the first attempt."""
-        return float("inf") if self.certificate is None else self.certificate.gap
+        return inf if self.certificate is None else self.certificate.gap
+
+    @property
+    def model(self) -> FloatArray:
+        """The model for the features as the problem has them."""
+        assert self.returned is not None
+        return self.problem.join(*self.returned)
 
     @property
     def near(self) -> Start | None:
         """The model as a start, if it is close to the optimum."""
-        if self.model is None or self.certificate is None or self.gap > _NEAR:
+        if self.certificate is None or self.gap > _NEAR:
             return None
         return Start(self.model, self.certificate.lam, self.gap)
 
     def add(self, found: Solution, *, brief: bool = False) -> None:
-        """Certify a solution, as the user gets it: for the features as they were given."""
+        """Certify a solution; its own proof serves if the samples are lost.
+
+        If not ``judged``, it serves as well if it suffices.
+        """
         returned = self.problem.split(found.coefficients)
+        own = Certificate(*(found.proven or (inf, 0.0)), found.lam or 0.0, None)
+        if not self.judged and own.gap <= self.tol:
+            return self._keep(found, returned, own)
         model = self.problem.join(*returned)
         try:
-            new = self._certificate(found, model, inf if brief else self.tol)
+            tol = inf if brief else self.tol
+            new = certify(self.problem, model, point=found.point, guess=found.lam, tol=tol)
         except WorkersLostError:
-            if found.proven is None or not isfinite(found.proven[0]):
-                raise
-            new, self.lost = Certificate(*found.proven, found.lam or 0.0, None), True
-        old = self.certificate
-        if old is None or new.primal < old.primal:
-            self.model, self.returned = model, returned
-            kept = new if old is None else replace(old, primal=new.primal, lam=new.lam)
-        else:
-            kept = old
+            if isfinite(own.primal):
+                self._keep(found, returned, own)
+            raise
+        return self._keep(found, returned, new)
+
+    def settle(self) -> None:
+        """Move the model to zeros next to it, and keep the dual point in plain numbers."""
+        assert self.certificate is not None
+        moved = with_exact_zeros(self.problem, self.model, self.certificate, self.tol)
+        self.returned, self.certificate = moved or (self.returned, self.certificate)
+        self.dual = self.certificate.dual_point(self.problem)
+
+    def _keep(self, found: Solution, returned: tuple[FloatArray, Any], new: Certificate) -> None:
+        """Keep the model, or the bound, or both, if it is better."""
+        kept = self.certificate or new
+        if self.returned is None or new.primal < kept.primal:
+            self.returned, kept = returned, replace(kept, primal=new.primal, lam=new.lam)
         if new.dual > kept.dual:
             kept = replace(kept, dual=new.dual, point=new.point)
-        counts = {
-            key: self.info[key] + found.info.get(key, 0) for key in self.info.keys() & _COUNTED
-        }
-        self.info = self.info | found.info | counts
-        self.certificate, self.status = kept, found.status
+        info = self.info | found.info
+        for counted in self.info.keys() & _COUNTED:
+            info[counted] = self.info[counted] + found.info.get(counted, 0)
+        self.certificate, self.status, self.info = kept, found.status, info
         self.n_iter += found.n_iter
-
-    def _certificate(self, found: Solution, model: FloatArray, tol: float) -> Certificate:
-        """The certificate of a solution; if not ``judged``, the solver's own if it suffices."""
-        if not self.judged and found.proven is not None:
-            objective, bound = found.proven
-            if objective - bound <= self.tol:
-                return Certificate(objective, bound, found.lam or 0.0, None)
-        return certify(self.problem, model, point=found.point, guess=found.lam, tol=tol)
 
 
 def best_proven(
@@ -93,39 +109,33 @@ def best_proven(
     start: Result | None,
     judged: bool,
 ) -> BestProven:
-    """Run attempts until the certified gap is within ``tol``, or a limit is reached."""
-    best, given = BestProven(problem, tol, judged), None
-    if start is not None:
-        given = start_from(problem, start)
-        if given is not None and (point := dual_point_of(problem, start)) is not None:
-            info = {"solver": "interior-point", "grams": 0, "visits": 0}
-            best.add(Solution(given.model, Status.STALLED, 0, point, info, start.lam))
-    tried_cold = set()
-    for attempt in attempts:
-        if best.gap <= tol:
-            break
-        begin = None if attempt.cold else best.near or given
-        if begin is None and attempt.method in tried_cold:
-            continue  # the same again
-        try:
-            found = attempt.run(
-                problem,
-                tol=tol,
-                monitor=monitor,
-                max_iter=None if max_iter is None else max_iter - best.n_iter,
-                start=begin,
-            )
-        except WorkersLostError:
-            if best.certificate is None:
-                raise
-            best.lost = True
-            break
-        if found is None:
-            continue
-        if begin is None:
-            tried_cold.add(attempt.method)
-        best.add(found, brief=attempt.brief and found.status is Status.STALLED)
-        used_up = max_iter is not None and best.n_iter >= max_iter
-        if found.status is Status.STOPPED or used_up or best.lost:
-            break
+    """Run attempts until the certified gap is within ``tol``, or a limit is reached.
+
+    The status is LOST if the samples are; ``WorkersLostError`` if there is no model then.
+    """
+    best, given, tried_cold = BestProven(problem, tol, judged), None, set()
+    try:
+        if start is not None:
+            given = start_from(problem, start)
+            if given is not None and (point := dual_point_of(problem, start)) is not None:
+                info = {"solver": "interior-point", "grams": 0, "visits": 0}
+                best.add(Solution(given.model, Status.STALLED, 0, point, info, start.lam))
+        for attempt in attempts:
+            begin = None if attempt.cold else best.near or given
+            if best.gap <= tol or (begin is None and attempt.method in tried_cold):
+                continue  # or the same again
+            left = None if max_iter is None else max_iter - best.n_iter
+            found = attempt.run(problem, tol=tol, monitor=monitor, max_iter=left, start=begin)
+            if found is None:
+                continue
+            if begin is None:
+                tried_cold.add(attempt.method)
+            best.add(found, brief=attempt.brief and found.status is Status.STALLED)
+            if found.status is Status.STOPPED or (max_iter is not None and best.n_iter >= max_iter):
+                break
+        best.settle()
+    except WorkersLostError:
+        if best.certificate is None:
+            raise
+        best.status = Status.LOST
     return best

@@ -51,7 +51,7 @@ _LARGE = 1e-3
 
 def with_exact_zeros(
     problem: Problem, coefficients: FloatArray, certificate: Certificate, tol: float
-) -> tuple[FloatArray, Any, Certificate] | None:
+) -> tuple[tuple[FloatArray, Any], Certificate] | None:
     """A nearby point ``(β, b)`` with exact zeros and its certificate, or None."""
     if is_constant(problem, coefficients):
         return None
@@ -60,11 +60,11 @@ def with_exact_zeros(
     for null in _null_models(problem, coefficients, certificate, tol, no_worse):
         moved = _under_same_bound(problem, null, certificate)
         if moved.primal <= no_worse:
-            return *problem.split(null), moved
+            return problem.split(null), moved
     for sparser in _sparser(problem, coefficients, certificate):
         moved = _under_same_bound(problem, sparser, certificate)
         if moved.gap <= max(certificate.gap, min(2.0 * certificate.gap, tol)):
-            return *problem.split(sparser), moved
+            return problem.split(sparser), moved
     return None
 
 

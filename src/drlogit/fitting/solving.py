@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Literal, TypeAlias, TypeVar, get_args
+from typing import Any, Literal, TypeAlias
 
 from numpy.typing import ArrayLike
 
@@ -20,7 +21,6 @@ from ..rows.checks import ParameterError
 from ..rows.interface import WorkersLostError
 from ..rows.threads import one_blas_thread
 from .attempts import best_proven
-from .exact_zeros import with_exact_zeros
 from .posing import pose
 
 #: Values of ``solver`` in a fit.
@@ -31,8 +31,6 @@ _LONG = 20_000_000
 
 #: How often a fit begins again because workers were lost.
 _RENEWALS = 5
-
-T = TypeVar("T")
 
 
 def solve(
@@ -117,7 +115,7 @@ def solve(
             problem,
             tol=tol,
             max_iter=max_iter,
-            start=start if known is None else known,
+            start=known or start,
             callback=callback,
             verbose=verbose,
             stop=stop,
@@ -127,19 +125,16 @@ def solve(
     return replace(persistently(fit, stop), ball=resolved)
 
 
-def persistently(fit: Callable[[T | None], T], stop: Stop) -> T:
+def persistently(fit: Callable[[Result | None], Result], stop: Stop) -> Result:
     """What a fit returns; where workers are lost, it begins again with what it had found.
 
     If it should end before it can, or they are lost too often, that is all there is.
     """
-    known: T | None = None
+    known: Result | None = None
     for _ in range(_RENEWALS + 1):
-        try:
-            with stop.heeded() if known is None else stop.listening():
-                return fit(known)
-        except WorkersLostError as lost:
-            known = known if lost.found is None else lost.found
-        if stop.over:
+        with suppress(WorkersLostError), stop.heeded() if known is None else stop.listening():
+            known = fit(known)
+        if stop.over or (known is not None and known.status is not Status.LOST):
             break
     if known is not None:
         return known
@@ -169,9 +164,6 @@ def solve_problem(
     form no matrix.  ``started`` is when the setup began, by ``time.perf_counter``.
     """
     _check_limits(tol, max_iter)
-    if solver not in get_args(SolverName):
-        names = " or ".join(map(repr, get_args(SolverName)))
-        raise ValueError(f"solver must be {names}, got {solver!r}")
     started = time.perf_counter() if started is None else started
     stop, ball = stop or Stop(), problem.ball
     if problem.epsilon == 0.0 and problem.domains is not None:
@@ -190,32 +182,19 @@ def solve_problem(
             start=start,
             judged=judged,
         )
-        model, certificate = best.model, best.certificate
-        assert model is not None
-        assert certificate is not None
-        assert best.returned is not None
-        coef, intercept = best.returned
-        dual = None
-        try:
-            moved = None if best.lost else with_exact_zeros(problem, model, certificate, tol)
-            coef, intercept, certificate = moved or (coef, intercept, certificate)
-            dual = certificate.dual_point(problem)
-        except WorkersLostError:
-            best.lost = True
+    certificate = best.certificate
+    assert certificate is not None
+    assert best.returned is not None
     ended = best.status
-    if best.lost:
-        over = Status.INTERRUPTED if stop.interrupted else Status.MAX_TIME
-        ended = over if stop.over else Status.LOST
-    elif ended is Status.STOPPED and monitor.ended is not None:
-        ended = monitor.ended
-    result = Result(
-        coef=coef,
-        intercept=intercept,
+    if ended in (Status.STOPPED, Status.LOST) and monitor.over():
+        ended = monitor.ended or ended
+    return Result(
+        *best.returned,
         lam=certificate.lam,
         objective=certificate.primal,
         dual_objective=certificate.dual,
         gap=certificate.gap,
-        dual=dual,
+        dual=best.dual,
         status=ended.judged(certificate.gap, tol),
         n_iter=best.n_iter,
         solver=best.info["solver"],
@@ -225,9 +204,6 @@ def solve_problem(
         info=best.info,
         column_ball=ball,
     )
-    if best.lost and not (stop.over or result.converged):
-        raise WorkersLostError(result)
-    return result
 
 
 def _check_limits(tol: Any, max_iter: Any) -> None:

@@ -169,7 +169,7 @@ class Monitor:
         iterate = Iterate(n_iter, objective, dual_objective, lam, elapsed, extra)
         self.trace.iterates.append(iterate)
         if self._callback is None and not self._verbose:
-            return self._over()
+            return self.over()
         iterate.bound = dual_objective if better_bound is None else better_bound
         if self._verbose:
             self._print(iterate)
@@ -181,9 +181,10 @@ class Monitor:
                 self.stop.interrupt()
         iterate.settle(dual_objective)
         self._paused += time.perf_counter() - now
-        return self._over()
+        return self.over()
 
-    def _over(self) -> bool:
+    def over(self) -> bool:
+        """Whether the run should end; ``ended`` says why."""
         if self.ended is None:
             late = Status.MAX_TIME if self.stop.late else None
             self.ended = Status.INTERRUPTED if self.stop.interrupted else late

@@ -38,14 +38,7 @@ BlockFunction: TypeAlias = Callable[..., tuple[BlockState, tuple[Reduction, ...]
 
 
 class WorkersLostError(Exception):
-    """A worker that holds samples is lost, or does not answer.
-
-    ``found`` is what the fit has got so far, if anything.
-    """
-
-    def __init__(self, found: Any = None) -> None:
-        super().__init__(found)
-        self.found = found
+    """A worker that holds samples is lost, or does not answer."""
 
 
 #: Whether a fit should end, by its time limit or an interrupt: asked while a worker is waited for.
