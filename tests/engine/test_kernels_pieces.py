@@ -74,7 +74,7 @@ class Pieces:
         self.P = layout.size
         x = layout.inside(0.8 * rng.standard_normal(self.problem.costs.size), 0.6, 0.3)
         kappa = np.full(self.w.size, block.flip_costs(self.problem.kappa))
-        state = _pieces.open_pieces(self.table, kappa, np.zeros(0), x, MU)
+        state = _pieces.open_pieces(self.table, kappa, np.zeros(0), x)
         state, _ = _pieces.linearise_pieces(self.table, state, x, 0.0, 0.0, MU)
         dx = 0.05 * rng.standard_normal(self.P)
         state, _ = _pieces.predict_pieces(self.table, state, dx)
@@ -255,7 +255,9 @@ def test_the_oracle_finds_the_worst_case(seed):
         x[layout.high + g] = x[part].max()
     table = layout.table(block)
     kappa = np.full(table.N, block.flip_costs(problem.kappa))
-    opened = _pieces.open_pieces(table, kappa, np.zeros(0), x, MU)
+    dear, x[-1] = np.append(x[:-1], 1e3), 0.3  # λ at which no move pays, and many do
+    opened = _pieces.open_pieces(table, kappa, np.zeros(0), dear)
+    opened, _ = _pieces.linearise_pieces(table, opened, dear, 0.0, 0.0, MU)
     state, sums = _pieces.linearise_pieces(table, opened, x, 0.0, 0.0, MU)
     coefficients = layout.coefficients(x)
     offers = domain_zoo.offers(
@@ -264,7 +266,11 @@ def test_the_oracle_finds_the_worst_case(seed):
     worst = np.array([np.max(each[:, 1] - x[-1] * each[:, 0]) for each in offers])
     weights = domain_zoo.weights_of(case)
     assert sums[-SCALARS:][LOSS] == pytest.approx(weights @ worst, abs=1e-10)
-    missing = np.maximum(worst - np.asarray(opened.now)[1], 0.0)
+    _, cost, v, _, _, r = np.asarray(opened.pieces).T
+    value, top = np.logaddexp(0.0, -v) - x[-1] * cost, np.asarray(opened.now)[1].copy()
+    own = np.repeat(np.arange(table.N), np.diff(opened.starts))
+    np.maximum.at(top, own, np.where(value >= top[own], value + SETTINGS.kept * r, -np.inf))
+    missing = np.where(weights > 0.0, np.maximum(worst - top, 0.0), 0.0)
     assert sums[-SCALARS:][MISSING] == pytest.approx(weights @ missing, abs=1e-10)
     assert (np.asarray(state.now)[1] >= worst)[weights > 0.0].all()
 

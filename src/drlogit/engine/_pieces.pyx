@@ -260,36 +260,19 @@ cdef class Visit:
             out[self.column[e]] += by * self.by[e]
 
 
-def open_pieces(Table t, kappa, slope, const double[::1] x, double mu):
-    """Unmoved pieces near the central path: products of each sample are equal, Σ q = w."""
-    count = np.where(np.asarray(t.w) > 0.0, 1 + np.isfinite(kappa), 0)
-    starts, now, new = np.append(0, np.cumsum(count)), np.zeros((2, t.N)), np.zeros(t.N, np.intp)
-    n = starts[t.N]
-    pieces, sets, step = np.zeros((n, 6)), np.zeros((n, t.W), np.uint64), np.zeros((n, 4))
-    cdef PieceState state = PieceState(kappa, slope, starts, new, pieces, sets, now, 0.0, step,
-                                       np.zeros((2, t.N)), 0.0)
-    cdef Visit visit = Visit(t, state, x)
-    cdef Piece* p = <Piece*>state.piece
+def open_pieces(Table t, kappa, slope, const double[::1] x):
+    """The samples at ``x``, without any piece: the first linearisation finds one for each label."""
+    now = np.full((2, t.N), -INFINITY)
     cdef double[:, ::1] at = now
-    cdef Py_ssize_t i, a, b, k
-    cdef double lam = x[t.P - 1], top, total, value
-    for i in range(t.N):
-        visit.go_to(i)
-        at[0, i] = visit.product()
-        a, b, top, total = state.starts[i], state.starts[i + 1], -INFINITY, 0.0
-        for k in range(a, b):
-            p[k].y, p[k].cost = t.rows.y[i], 0.0
-            if k > a:
-                p[k].y, p[k].cost = -p[k].y, state.kappa[i]
-            p[k].v = p[k].y * at[0, i]
-            value = visit.terms(i, p[k].v, &p[k].s) - lam * p[k].cost
-            top, p[k].r = max(top, value), -value
-        at[1, i] = top + (b - a) * mu if b > a else 0.0
-        for k in range(a, b):
-            p[k].r += at[1, i]
-            total += 1.0 / p[k].r
-        for k in range(a, b):
-            p[k].q = t.w[i] / (p[k].r * total)
+    state = PieceState(kappa, slope, np.zeros(t.N + 1, np.intp), np.zeros(t.N, np.intp),
+                       np.zeros((0, 6)), np.zeros((0, t.W), np.uint64), now, 0.0, np.zeros((0, 4)),
+                       np.zeros((2, t.N)), 0.0)
+    cdef Visit visit = Visit(t, state, x)
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(t.N):
+            visit.go_to(i)
+            at[0, i] = visit.product()
     visit.borrowed.free()
     return state
 
@@ -363,7 +346,8 @@ cdef class Linearisation(Visit):
                 best = max(best, self.search(i, first, known, top, -y, self.at.kappa[i]))
         self.new[i] = self.n - known
         self.parts.scalars[_sums.LOSS] += w * best
-        self.parts.scalars[_sums.MISSING] += w * max(best - top, 0.0)
+        if known > first:
+            self.parts.scalars[_sums.MISSING] += w * max(best - top, 0.0)
         self.parts.scalars[_sums.NEW_PIECES] += self.n - known
         self.now[1, i] = self.take_in(i, first, known, top)
 
@@ -393,7 +377,7 @@ cdef class Linearisation(Visit):
             if self.primal > 0.0:
                 error += p[k].q * (p[k].r - old + self.primal * (o[k].s * d[k].v
                                                                  + self.at.dlam * o[k].cost))
-        top = self.now[1, i] + error / mass
+        top = self.now[1, i] + error / max(mass, 1e-300)
         for k in range(a, b):
             if mass > full:
                 p[k].q *= full / mass
@@ -441,14 +425,18 @@ cdef class Linearisation(Visit):
 
     cdef double take_in(self, Py_ssize_t i, Py_ssize_t first, Py_ssize_t known,
                         double top) noexcept nogil:
-        """Values of new pieces, then slacks and multipliers of all; returns τ."""
+        """Values of new pieces, then slacks and multipliers of all; returns τ.
+
+        The first pieces of a sample have equal products, near the central path.
+        """
         cdef Py_ssize_t k
         cdef double w = self.t.w[i], sq = 0.0
+        cdef double slack = self.mu * (NEW_SLACK if known > first else self.n - first)
         cdef Piece* p = self.pieces
         for k in range(known, self.n):
             p[k].v = self.margin(i, self.now[0, i], p[k].y, self.sets + k * self.t.W)
             p[k].r = self.terms(i, p[k].v, &p[k].s) - self.lam * p[k].cost
-            top = max(top, p[k].r + NEW_SLACK * self.mu)
+            top = max(top, p[k].r + slack)
         for k in range(first, self.n):
             p[k].r = top - p[k].r
             if k >= known:
@@ -654,7 +642,13 @@ def linearise_pieces(Table t, both, const double[::1] x, double primal, double d
 
 
 cdef class Direction(Visit):
-    """Slacks, multipliers and epigraph variables along a direction of the coordinates."""
+    """Slacks, multipliers and epigraph variables along a direction of the coordinates.
+
+    In a ``proof`` products stay what they are, and pieces with little mass and much slack take no
+    part: where only they depend on a coordinate (high of a group that no sample changes), no small
+    step could meet its equation.
+    """
+    cdef bint proof
     cdef double dlam, centre, share
     cdef double[:, ::1] step_table, change
     cdef Step* steps
@@ -671,27 +665,33 @@ cdef class Direction(Visit):
         self.sums = np.zeros(adjoint + scalars + 2 * _sums.LEVELS)
         self.scalars, self.costs = &self.sums[adjoint], &self.sums[adjoint + scalars]
 
+    cdef inline bint takes_part(self, Py_ssize_t i, const Piece* o) noexcept nogil:
+        return not self.proof or o.q >= BINDS * self.t.w[i] * o.r
+
     cdef double respond(self, Py_ssize_t i) noexcept nogil:
         """dτ from Σ dq = w - Σ q, then changes of slacks and multipliers; returns Σ q/r."""
         cdef Py_ssize_t k, a = self.at.starts[i], b = self.at.starts[i + 1]
-        cdef double score, lack = self.t.w[i], sd = 0.0, dtop
+        cdef double w = self.t.w[i], lack = w, sd = 0.0, score, target, dtop
         cdef const Piece* o = self.at.piece
         cdef Step* d = self.steps
         self.go_to(i)
         score = self.product()
         for k in range(a, b):
-            d[k].v = self.margin(i, score, o[k].y, self.at.moved + k * self.t.W)
-            d[k].r = o[k].s * d[k].v + self.dlam * o[k].cost        # without dτ
-            d[k].q = (self.centre * self.t.w[i] - self.share * self.at.along[k].second) / o[k].r
-            d[k].q -= o[k].q / o[k].r * d[k].r + o[k].q
-            sd += o[k].q / o[k].r
-            lack -= o[k].q + d[k].q
+            d[k].q = -o[k].q
+            if self.takes_part(i, &o[k]):
+                d[k].v = self.margin(i, score, o[k].y, self.at.moved + k * self.t.W)
+                d[k].r = o[k].s * d[k].v + self.dlam * o[k].cost        # without dτ
+                target = self.centre * w - self.share * self.at.along[k].second
+                target = o[k].q * o[k].r if self.proof else target
+                d[k].q += (target - o[k].q * d[k].r) / o[k].r
+                sd += o[k].q / o[k].r
+                lack -= o[k].q + d[k].q
         dtop = -lack / sd
         for k in range(a, b):
-            d[k].r += dtop
-            d[k].q -= o[k].q / o[k].r * dtop
+            if self.takes_part(i, &o[k]):
+                d[k].r += dtop
+                d[k].q -= o[k].q / o[k].r * dtop
         self.change[0, i], self.change[1, i] = score, dtop
-        self.limit(i)
         return sd
 
     cdef void limit(self, Py_ssize_t i) noexcept nogil:
@@ -736,6 +736,32 @@ cdef class Direction(Visit):
             self.spread(i, o[k].y, self.at.moved + k * self.t.W, force, out)
         self.add(sum_, out)
 
+    cdef double masses(self, Py_ssize_t i, double[:, ::1] mass, double* out) noexcept nogil:
+        """q and m = q s of (12), in which the dual is linear, for a sample's pieces, and their part
+        of the adjoint; returns the entropy.
+
+        Pieces whose multiplier would be negative leave; the others' then sum to the weight.
+        """
+        cdef Py_ssize_t k, a = self.at.starts[i], b = self.at.starts[i + 1]
+        cdef double w = self.t.w[i], total = 0.0, base = 0.0, sum_ = 0.0, q, m, s
+        cdef const Piece* o = self.at.piece
+        cdef const Step* d = self.steps
+        for k in range(a, b):
+            total += max(o[k].q + d[k].q, 0.0)
+        total *= 1.0 + 1e-15                        # not above the weight, whatever rounds
+        for k in range(a, b):
+            q, s = o[k].q + d[k].q, o[k].s
+            if q > 0.0:
+                m = s * q - o[k].q * s * (1.0 - s) * d[k].v
+                m = min(m, q) if m > EMPTIED * q * s else 0.0
+                mass[k, 0], mass[k, 1] = q, m = w * (q / total), w * (m / total)
+                sum_ += q * entropy(m / q)
+                out[self.t.P - 1] -= q * o[k].cost
+                base -= m * o[k].y
+                self.spread(i, o[k].y, self.at.moved + k * self.t.W, -m * o[k].y, out)
+        self.add(base, out)
+        return sum_
+
     def found(self):
         """The state with this direction, and the sums."""
         self.borrowed.free()
@@ -748,10 +774,13 @@ def predict_pieces(Table t, PieceState state, const double[::1] dx):
     """Follow the predictor, all products to zero: second-order terms, products and step lengths."""
     cdef Direction visit = Direction(t, state, dx, 0.0, 0.0, t.P, _sums.CHANGES)
     cdef Py_ssize_t i
+    cdef double sd
     with nogil:
         for i in range(t.N):
             if t.w[i] > 0.0:
-                visit.second_order(i, visit.respond(i))
+                sd = visit.respond(i)
+                visit.limit(i)
+                visit.second_order(i, sd)
     return visit.found()
 
 
@@ -764,66 +793,10 @@ def correct_pieces(Table t, PieceState state, const double[::1] dx, double centr
         for i in range(t.N):
             if t.w[i] > 0.0:
                 visit.respond(i)
+                visit.limit(i)
                 for k in range(state.starts[i], state.starts[i + 1]):
                     visit.scalars[_sums.SLOPE] -= o[k].q * (visit.steps[k].r - visit.change[1, i])
     return visit.found()
-
-
-# --- certificate ----------------------------------------------------------------------------------
-
-
-cdef class Correction(Visit):
-    """The dual point after a correction dx: masses q and m = q s, in which the dual is linear."""
-    cdef double[:, ::1] mass            # (q, m)
-    cdef double[::1] dv                 # changes of margin
-
-    cdef void correct(self, Py_ssize_t i) noexcept nogil:
-        """(12) for the pieces of a sample, whose masses then sum to its weight.
-
-        Pieces whose multiplier would be negative leave.  Those with little mass and much slack take
-        no part: where only they depend on a coordinate (high of a group that no sample changes), no
-        small step could meet its equation.
-        """
-        cdef Py_ssize_t k, a = self.at.starts[i], b = self.at.starts[i + 1]
-        cdef double w = self.t.w[i], dlam = self.x[self.t.P - 1], score
-        cdef double sd = 0.0, lack = w, total = 0.0, q, m, s
-        cdef const Piece* o = self.at.piece
-        self.go_to(i)
-        score = self.product()
-        for k in range(a, b):
-            if o[k].q >= BINDS * w * o[k].r:
-                self.dv[k] = self.margin(i, score, o[k].y, self.at.moved + k * self.t.W)
-                q = o[k].q - o[k].q / o[k].r * (o[k].s * self.dv[k] + dlam * o[k].cost)
-                self.mass[k, 0] = q
-                sd += o[k].q / o[k].r
-                lack -= q
-        for k in range(a, b):
-            if o[k].q >= BINDS * w * o[k].r:
-                self.mass[k, 0] = max(self.mass[k, 0] + o[k].q / o[k].r / sd * lack, 0.0)
-                total += self.mass[k, 0]
-        total *= 1.0 + 1e-15                        # not above the weight, whatever rounds
-        for k in range(a, b):
-            q, s = self.mass[k, 0], o[k].s
-            if q > 0.0:
-                m = s * q - o[k].q * s * (1.0 - s) * self.dv[k]
-                m = min(m, q) if m > EMPTIED * q * s else 0.0
-                self.mass[k, 0], self.mass[k, 1] = w * (q / total), w * (m / total)
-
-    cdef double add_up(self, Py_ssize_t i, double* out) noexcept nogil:
-        """Add a sample's part of the adjoint; returns its entropy."""
-        cdef Py_ssize_t k
-        cdef double q, m, base = 0.0, total = 0.0
-        cdef const Piece* o = self.at.piece
-        for k in range(self.at.starts[i], self.at.starts[i + 1]):
-            q, m = self.mass[k, 0], self.mass[k, 1]
-            if not q > 0.0:
-                continue
-            total += q * entropy(m / q)
-            out[self.t.P - 1] -= q * o[k].cost
-            base -= m * o[k].y
-            self.spread(i, o[k].y, self.at.moved + k * self.t.W, -m * o[k].y, out)
-        self.add(base, out)
-        return total
 
 
 def certify_pieces(Table t, PieceState state, const double[::1] dx):
@@ -831,16 +804,17 @@ def certify_pieces(Table t, PieceState state, const double[::1] dx):
 
     Sums of a panel of samples are added up first: there is less rounding to charge.
     """
-    cdef Correction visit = Correction(t, state, dx)
-    mass, sums = np.zeros((len(state.pieces), 2)), np.zeros(t.P + _sums.PROOF)
-    visit.mass, visit.dv = mass, np.empty(len(state.pieces))
+    cdef Direction visit = Direction(t, state, dx, 0.0, 0.0, 0, 0)
+    found, sums = np.zeros((len(state.pieces), 2)), np.zeros(t.P + _sums.PROOF)
+    cdef double[:, ::1] mass = found
     cdef double[::1] out = sums, panel = np.zeros(t.P + 1)
     cdef Py_ssize_t i, k, end, begin = 0, most = 0
+    visit.proof = True
     with nogil:
         for i in range(t.N):
             if t.w[i] > 0.0:
-                visit.correct(i)
-                panel[t.P] += visit.add_up(i, &panel[0])
+                visit.respond(i)
+                panel[t.P] += visit.masses(i, mass, &panel[0])
             if (i + 1) % PANEL == 0 or i + 1 == t.N:
                 end = state.starts[i + 1]
                 most, begin = max(most, end - begin), end
@@ -849,4 +823,4 @@ def certify_pieces(Table t, PieceState state, const double[::1] dx):
                     panel[k] = 0.0
         out[t.P + _sums.PROOF_ADDITIONS] = most + PANEL + t.N // PANEL + 4
     visit.borrowed.free()
-    return (state, mass), sums
+    return (state, found), sums

@@ -267,8 +267,7 @@ class PieceSamples(Samples[State]):
 
     def open(self, coef: FloatArray, mu: float) -> State:
         self.visits += 1
-        arguments = self.table, self.kappa, self.epsilon, coef, mu
-        return self.rows.run(_open, self.slopes, *arguments)[0]
+        return self.rows.run(_open, self.slopes, self.table, self.kappa, self.epsilon, coef)[0]
 
     def linearise(
         self, state: State, coef: FloatArray, primal: float, dual: float, mu: float
@@ -306,11 +305,10 @@ def _open(
     kappa: float,
     epsilon: float,
     coef: FloatArray,
-    mu: float,
 ) -> tuple[PieceState, tuple[()]]:
     slope = np.zeros(0) if slope is None else slope
     costs = np.broadcast_to(within_reach(block.flip_costs(kappa), epsilon), block.y.shape)
-    return open_pieces(table(block), np.ascontiguousarray(costs), slope, coef, mu), ()
+    return open_pieces(table(block), np.ascontiguousarray(costs), slope, coef), ()
 
 
 # --- fits -----------------------------------------------------------------------------------------
