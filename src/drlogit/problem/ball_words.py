@@ -83,13 +83,11 @@ def _wrong_labels(share: float) -> str:
 def _tolerated_columns(epsilon: float | None, tolerances: StatedTolerances) -> list[str]:
     """What was declared of columns that have not been seen."""
     times = 1.0 if epsilon is None else epsilon
-    said = [
-        f"{column} may be off by {times * value:g} on average; if it is a category, in "
-        f"{percent(times * value)} of the rows."
-        if value
-        else f"{column} cannot be wrong."
-        for column, value in tolerances.columns
-    ]
+    said = list[str]()
+    for column, own in tolerances.columns:
+        share = f"; if it is a category, in {percent(times * own)} of the rows"
+        off = f"may be off by {times * own:g} on average{share if own < 1.0 else ''}"
+        said.append(f"{column} {off if own else 'cannot be wrong'}.")
     for kind, value in (("numbers", tolerances.numbers), ("categories", tolerances.categories)):
         if value is None:
             said.append(f"Other {kind} may be off by sampling error on average.")

@@ -399,7 +399,6 @@ def audit(
     breaks = {name: each.radius_of(judged[name], goal) for name, each in adversaries.items()}
     radii = _radii(first.ball.epsilon or 0.0, breaks.values(), epsilons)
     names = X.index.tolist() if hasattr(X, "iloc") else None
-    groups = groups_of(by, X, first.codes.size)
     found = {}
     for name, each in adversaries.items():
         promise = None
@@ -415,20 +414,11 @@ def audit(
             columns=breaking_columns(each, judged[name], goal),
             rows=fragile_rows(each, judged[name], names, _LISTED),
             promise=promise,
-            groups=_defined(each, judged[name], groups),
+            groups=groups_of(by, X, each, judged[name]),
             adversary=each,
             metric=judged[name],
         )
     return Audit(found, first.ball, goal, limit is not None, radii, first.codes.size)
-
-
-def _defined(
-    adversary: Adversary, metric: Metric, groups: Mapping[str, Any]
-) -> dict[str, FloatArray]:
-    """The weights of the groups in which a metric is defined."""
-    weights = {name: np.where(rows, adversary.weights, 0.0) for name, rows in groups.items()}
-    shares = {name: each / each.sum() for name, each in weights.items() if each.any()}
-    return {k: w for k, w in shares.items() if not math.isnan(adversary.nominal(metric, w))}
 
 
 def _balls_of_fits(models: Mapping[str, Any]) -> dict[str, Ball | None]:

@@ -38,7 +38,7 @@ from ..rows.building import checked_rows
 from ..rows.checks import as_numbers, check_label_column, check_labels, check_weights
 from ..rows.threads import one_blas_thread
 from .crossings import Crossings
-from .hulls import Decisions, Edges, Hull
+from .hulls import Decisions, Hull, single_edges
 from .metrics import Metric, resolve
 from .models import MeasuredModel, measured, scores_of
 from .raw_table import Table
@@ -106,17 +106,16 @@ class Adversary:
         y = check_label_column(y, np.shape(X)[0])
         given = None if sample_weight is None else as_numbers(sample_weight, "sample_weight")
         weights = check_weights(sample_weight, np.shape(X)[0])
-        if ball is None and found.ball is None:
+        ball = found.ball if ball is None else ball
+        if ball is None:
             raise ValueError(
                 f"{found.name or 'a plain model'} was not fitted with a ball, so one is needed, "
                 "for example ball=drlogit.Ball.tolerating(labels=0.05)"
             )
-        if ball is not None and not isinstance(ball, Ball):
+        if not isinstance(ball, Ball):
             raise ValueError(f"ball must be a drlogit.Ball, got {ball!r:.60}")
-        own = found.ball is not None and (ball is None or _of_same_fit(ball, found.ball))
+        own = found.ball is not None and _of_same_fit(ball, found.ball)
         table = found.table(X, y, given, own=own)
-        ball = found.ball if ball is None else ball
-        assert ball is not None
         log_odds = found.check_scores(X, table)
         if found.classes is None and not found.several:
             check_labels(y, y.size)  # two kinds, or it says so
@@ -383,17 +382,10 @@ class Adversary:
             edges = self.crossings.loss_edges(self.scores, signs, self.flips)
             return Hull(self.losses, options, edges, self.weights, self.slope)
         gain, slope, most = self.leads, self.slope, math.inf
-        if sign < 0.0:  # no move gains more than this, within domains or not
-            gain, slope, most = (
-                self.class_scores.max(axis=1) - self.own_scores,
-                self._any_slope,
-                0.0,
-            )
-        with np.errstate(over="ignore"):
-            rate = gain / self.flips
-        some = np.flatnonzero((rate > slope) & (self.weights > 0.0))
-        flipped = np.full(some.size, -1, dtype=np.intp)
-        edges = Edges(some, rate[some], self.flips[some], gain[some], flipped)
+        if sign < 0.0:
+            gain = self.class_scores.max(axis=1) - self.own_scores
+            slope, most = self._any_slope, 0.0
+        edges = single_edges(self.weights > 0.0, self.flips, gain, -1, slope)
         return Hull(sign * self.losses, options, edges, self.weights, slope, most)
 
     @property
@@ -415,14 +407,10 @@ class Adversary:
         far[every, self.codes] = np.inf if sign > 0.0 else 0.0
         # One other label is enough to be wrong, and to be right all of them must be passed.
         reach = far.min(axis=1) if sign > 0.0 else far.max(axis=1)
-        cost = np.minimum(reach, self.flips)
-        some = (wrong == (sign < 0.0)) & (self.weights > 0.0) & np.isfinite(cost)
-        some = np.flatnonzero(some)
-        with np.errstate(divide="ignore"):
-            rate = 1.0 / cost[some]
-        ones, option = np.ones(some.size), np.ones(some.size, dtype=np.intp)
-        edges, start = Edges(some, rate, cost[some], ones, option), sign * wrong
-        return Hull(start, np.zeros_like(every), edges, self.weights, most=max(sign, 0.0))
+        some = (wrong == (sign < 0.0)) & (self.weights > 0.0)
+        edges = single_edges(some, np.minimum(reach, self.flips), np.ones(every.size), 1)
+        none = np.zeros_like(every)
+        return Hull(sign * wrong, none, edges, self.weights, most=max(sign, 0.0))
 
 
 def _of_same_fit(ball: Ball, own: Ball) -> bool:

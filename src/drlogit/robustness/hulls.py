@@ -35,6 +35,9 @@ from .metrics import Metric
 #: At a million rows this halves the time of a ratio.
 _PART, _MANY = 16, 10_000
 
+#: Ratios that are closer than this are equal.
+_EQUAL = 1e-15
+
 
 class Edges(NamedTuple):
     """The edges of the hulls of all rows; those of one row come with falling rates.
@@ -48,6 +51,16 @@ class Edges(NamedTuple):
     cost: FloatArray
     gain: FloatArray
     option: IndexArray
+
+
+def single_edges(
+    some: BoolArray, cost: FloatArray, gain: FloatArray, option: int, least: float = 0.0
+) -> Edges:
+    """The edges of rows that have one each, if its rate is above the ``least``."""
+    with np.errstate(divide="ignore", over="ignore"):
+        rate = gain / cost
+    rows = np.flatnonzero(some & (rate > least))
+    return Edges(rows, rate[rows], cost[rows], gain[rows], np.full(rows.size, option))
 
 
 class Spent(NamedTuple):
@@ -182,7 +195,8 @@ def upper_hull(
     ``costs`` has a row for each option and a column for each of the samples.
     """
     cost, gain, last = np.zeros(sample.size), np.zeros(sample.size), np.full(sample.size, np.inf)
-    going, found = np.arange(sample.size), []
+    going, none = np.arange(sample.size), np.empty(0)
+    found = [Edges(sample[:0], none, none, none, sample[:0])]
     for _ in options:
         further, more = costs[:, going] - cost[going], gains[:, None] - gain[going]
         worth = (more > 0.0) & (further >= 0.0) & np.isfinite(further)
@@ -197,15 +211,7 @@ def upper_hull(
         step = further[best, some], more[best, some]
         found.append(Edges(sample[going], last[going], *step, options[best]))
         cost[going], gain[going] = costs[best, going], gains[best]
-        if not going.size:
-            break
-    return joined(found)
-
-
-def joined(parts: list[Edges]) -> Edges:
-    """The edges of several sets, one after another."""
-    none, no = np.empty(0, dtype=np.intp), np.empty(0)
-    return Edges(*map(np.concatenate, zip((none, no, no, no, none), *parts, strict=True)))
+    return Edges(*map(np.concatenate, zip(*found, strict=True)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,27 +236,18 @@ class Decisions:
 
     def hull(self, table: FloatArray) -> Hull:
         """The hull of the mean of a table by label and decision."""
-        values, parts = table.ravel(), []
+        values, heavy, parts = table.ravel(), self.weights > 0.0, []
         for here in range(4):
-            # The decision, the label, or both.
-            others = np.array([here ^ 1, here ^ 2, here ^ 3])
+            others = here ^ np.array([1, 2, 3])  # the decision, the label, or both
             gains = values[others] - values[here]
             gains[2] *= gains[2] > gains[:2].max()  # costs more than either
-            paying = np.flatnonzero(gains > 0.0)
-            members = self._members[here]
-            if paying.size and members.size:
-                costs = np.stack([self.reach[members], self.flips[members]])
-                costs = np.vstack([costs, costs.sum(axis=0)])[paying]
-                parts.append(upper_hull(costs, gains[paying], members, others[paying]))
-        start = values[self.option]
+            paying, some = gains > 0.0, np.flatnonzero((self.option == here) & heavy)
+            costs = np.stack([self.reach[some], self.flips[some]])
+            costs = np.vstack([costs, costs.sum(axis=0)])[paying]
+            parts.append(upper_hull(costs, gains[paying], some, others[paying]))
+        start, edges = values[self.option], Edges(*map(np.concatenate, zip(*parts, strict=True)))
         most, least = float(values.max()), float(values.min())
-        return Hull(start, self.option, joined(parts), self.weights, most=most, least=least)
-
-    def picked(self, some: IndexArray) -> Decisions:
-        """Some of the rows, with weights that sum to one."""
-        weights = self.weights[some]
-        labels, costs = (self.label[some], self.decided[some]), (self.reach[some], self.flips[some])
-        return Decisions(*labels, *costs, weights / weights.sum())
+        return Hull(start, self.option, edges, self.weights, most=most, least=least)
 
     def weighted(self, weights: FloatArray) -> Decisions:
         """The same rows with other weights, which must sum to one."""
@@ -263,14 +260,16 @@ class Decisions:
     def ratio(self, metric: Metric, sign: float, epsilon: float) -> tuple[float, Spent]:
         """The largest (sign 1) or least (-1) ratio, and what to spend for it."""
         theta, spent = self.nominal(metric), Spent(self.option, 0, 0, 0.0, epsilon)
-        start, some = theta, np.arange(0, self.label.size, _PART)
-        if some.size > _MANY and self.weights[some].any():
-            near = self.picked(some).ratio(metric, sign, epsilon)[0]
+        start, some = theta, np.flatnonzero(self.weights)[::_PART]
+        if some.size > _MANY:
+            part = np.zeros_like(self.weights)
+            part[some] = self.weights[some] / self.weights[some].sum()
+            near = self.weighted(part).ratio(metric, sign, epsilon)[0]
             start = theta if math.isnan(near) else near
         for _ in range(100 if epsilon > 0.0 else 0):
             found = self.hull(sign * metric.mean(start)).spend(epsilon)
             ratio = self._ratio(metric, found)
-            if sign * (ratio - theta) > 1e-15:
+            if sign * (ratio - theta) > _EQUAL:
                 start, theta, spent = ratio, ratio, found
             elif start != theta:  # the part has a ratio that lies beyond that of all rows
                 start = theta
@@ -280,20 +279,10 @@ class Decisions:
 
     def radius_of_ratio(self, metric: Metric, sign: float, limit: float) -> float:
         """The least radius at which a ratio reaches a limit; inf if none does."""
-        table, below = sign * metric.mean(limit), metric.below
-        assert below is not None
-        reaching = np.flatnonzero((table.ravel() >= 0.0) & (below.ravel() > 0.0))
-        costs = np.min([self._costs_of(int(option)) for option in reaching], axis=0, initial=np.inf)
-        # Where b vanishes, the tilted mean is 0 as well, but that is no ratio.
-        if not (np.isfinite(costs) & (self.weights > 0.0)).any():
+        # Where b vanishes, the tilted mean is 0 at every radius, but that is no ratio.
+        if sign * (self.ratio(metric, sign, math.inf)[0] - limit) < -_EQUAL:
             return math.inf
-        return self.hull(table).radius_of(0.0)
-
-    def _costs_of(self, option: int) -> FloatArray:
-        """The cost of bringing each row to an option."""
-        changed = self.option ^ option
-        flips = np.where(changed & 2, self.flips, 0.0)
-        return np.asarray(flips + np.where(changed & 1, self.reach, 0.0))
+        return self.hull(sign * metric.mean(limit)).radius_of(0.0)
 
     def _ratio(self, metric: Metric, spent: Spent) -> float:
         """The ratio of what a budget pays for; NaN for 0/0."""
@@ -309,9 +298,3 @@ class Decisions:
         mean = float(self.weights @ values[spent.option])
         change = values[spent.next] - values[spent.option[spent.divided]]
         return mean + float(self.weights[spent.divided] * spent.share * change)
-
-    @cached_property
-    def _members(self) -> list[IndexArray]:
-        """Rows of positive weight, by option."""
-        heavy = self.weights > 0.0
-        return [np.flatnonzero((self.option == here) & heavy) for here in range(4)]

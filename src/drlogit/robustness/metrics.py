@@ -14,19 +14,21 @@ from typing import Any, Final
 
 import numpy as np
 
+from ..problem.parameters import is_number
 from ..rows.arrays import FloatArray
 from ..rows.checks import ParameterError, as_numbers
 
-#: Numerator and denominator, by label and decision.
-_RATIOS: Final = {
-    "recall": ([[0, 0], [0, 1]], [[0, 0], [1, 1]]),
-    "fpr": ([[0, 1], [0, 0]], [[1, 1], [0, 0]]),
-    "precision": ([[0, 0], [0, 1]], [[0, 1], [0, 1]]),
-    "npv": ([[1, 0], [0, 0]], [[1, 0], [1, 0]]),
+#: Values by label and decision; of ratios those of the numerator and of the denominator.
+_TABLES: Final = {
+    "error": (np.array([[0.0, 1.0], [1.0, 0.0]]), None),
+    "recall": (np.array([[0.0, 0.0], [0.0, 1.0]]), np.array([[0.0, 0.0], [1.0, 1.0]])),
+    "fpr": (np.array([[0.0, 1.0], [0.0, 0.0]]), np.array([[1.0, 1.0], [0.0, 0.0]])),
+    "precision": (np.array([[0.0, 0.0], [0.0, 1.0]]), np.array([[0.0, 1.0], [0.0, 1.0]])),
+    "npv": (np.array([[1.0, 0.0], [0.0, 0.0]]), np.array([[1.0, 0.0], [1.0, 0.0]])),
 }
 #: Metrics whose larger values are better.
 _BENEFITS: Final = ("recall", "precision", "npv", "net_benefit")
-NAMES: Final = ("log_loss", "error", *_RATIOS, "net_benefit")
+NAMES: Final = ("log_loss", *_TABLES, "net_benefit")
 #: What a share says, of the positive class and the other one.
 WORDS: Final = {
     "error": "of the predictions are wrong",
@@ -112,17 +114,18 @@ def resolve(
     positive = _positive(known, pos_label)
     if metric == "log_loss":
         return Metric(metric, known, positive)
-    at = _threshold(threshold)
+    if not (is_number(threshold) and 0.0 <= threshold <= 1.0):
+        raise ValueError(f"threshold must be a probability from 0 to 1, got {threshold!r:.60}")
+    at, below = float(threshold), None
     if is_cost:
-        return Metric("cost", known, positive, at, _costs(metric, known, positive))
-    if metric in _RATIOS:
-        above, below = np.array(_RATIOS[metric], dtype=np.float64)
-        return Metric(metric, known, positive, at, above, below)
-    if metric == "error":
-        return Metric(metric, known, positive, at, 1.0 - np.eye(2))
-    if not 0.0 < at < 1.0:
+        metric, table = "cost", _costs(metric, known, positive)
+    elif metric != "net_benefit":
+        table, below = _TABLES[metric]
+    elif 0.0 < at < 1.0:
+        table = np.array([[0.0, -at / (1.0 - at)], [0.0, 1.0]])
+    else:
         raise ValueError(f"threshold must lie between 0 and 1 for net_benefit, got {threshold!r}")
-    return Metric(metric, known, positive, at, np.array([[0.0, -at / (1.0 - at)], [0.0, 1.0]]))
+    return Metric(metric, known, positive, at, table, below)
 
 
 def _positive(classes: tuple[Any, ...], pos_label: Any) -> int:
@@ -134,18 +137,9 @@ def _positive(classes: tuple[Any, ...], pos_label: Any) -> int:
     return classes.index(pos_label)
 
 
-def _threshold(threshold: Any) -> float:
-    is_number = isinstance(threshold, int | float | np.number) and not isinstance(threshold, bool)
-    if not (is_number and 0.0 <= threshold <= 1.0):
-        raise ValueError(f"threshold must be a probability from 0 to 1, got {threshold!r:.60}")
-    return float(threshold)
-
-
 def _costs(given: Mapping[Any, Any], classes: tuple[Any, ...], positive: int) -> FloatArray:
     """Costs by label and decision; pairs that are not named cost nothing."""
-    table, places = np.zeros((2, 2)), {}
-    for j, label in enumerate(classes):
-        places[label] = int(j == positive)
+    table, places = np.zeros((2, 2)), {label: j == positive for j, label in enumerate(classes)}
     for pair, cost in given.items():
         is_pair = isinstance(pair, tuple) and len(pair) == 2 and set(pair) <= set(classes)
         if not is_pair:
@@ -153,7 +147,7 @@ def _costs(given: Mapping[Any, Any], classes: tuple[Any, ...], positive: int) ->
                 f"costs must go by (label, decision), both among {list(classes)!r:.80}, got "
                 f"{pair!r:.60}"
             )
-        table[places[pair[0]], places[pair[1]]] = as_numbers(cost, "cost")
+        table[int(places[pair[0]]), int(places[pair[1]])] = as_numbers(cost, "cost")
     if not np.isfinite(table).all():
         raise ValueError("costs must be finite numbers, got NaN or infinity")
     return table

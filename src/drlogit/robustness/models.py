@@ -135,11 +135,7 @@ class MeasuredModel:
             )
         there = table.matrix[index] + changes
         found = _moved_rows(X, index, table.features, there, changes)
-        if self.scorer is not None:
-            ours = scores_of(there, table.coef, table.intercept)
-            theirs = self._said("decision_function", found)
-            if not np.allclose(theirs, ours, rtol=1e-4, atol=1e-6 * (1.0 + np.abs(ours).max())):
-                raise ValueError("the model does not score the rows of the worst case as a sum")
+        self.check_scores(found, table._replace(matrix=there))
         return found
 
     def _said(self, method: str, X: Any) -> Any:
@@ -181,30 +177,22 @@ def measured(model: Any) -> MeasuredModel:
         if len(model) != 2:
             raise ValueError(f"a plain model is (coef, intercept), got a tuple of {len(model)}")
         return MeasuredModel("", *_numbers(*model, "", 2))
-    if not hasattr(model, "fit") and not hasattr(model, "coef_"):
-        raise ValueError(
-            "model must be a fitted linear classifier, a Result or a tuple (coef, intercept), "
-            f"got {type(model).__name__}"
-        )
     scorer, cut = _unwrapped(model, {})
     classifier = scorer
     if hasattr(scorer, "steps"):
         classifier, cut = _unwrapped(scorer.steps[-1][1], cut)
     name, classes = type(classifier).__name__, getattr(classifier, "classes_", None)
-    if is_regressor(classifier):
+    if hasattr(classifier, "fit") and is_regressor(classifier):
         raise ValueError(f"{name} predicts numbers, not labels: only classifiers can be audited")
     if not hasattr(classifier, "coef_"):
         raise ValueError(
-            f"{name} has no coef_: only linear models can be audited. Of one-vs-rest classifiers, "
-            "audit estimators_[k] with the labels y == classes_[k]"
+            f"{name} has no coef_: a model must be a fitted linear classifier, a Result or a tuple "
+            "(coef, intercept). Of one-vs-rest classifiers, audit estimators_[k] with the labels "
+            "y == classes_[k]"
         )
     labels = None if classes is None else tuple(np.asarray(classes).tolist())
-    coef, intercept = _numbers(
-        classifier.coef_,
-        getattr(classifier, "intercept_", 0.0),
-        f"_ of {name}",
-        len(labels or "ab"),
-    )
+    offset, size = getattr(classifier, "intercept_", 0.0), len(labels or "ab")
+    coef, intercept = _numbers(classifier.coef_, offset, f"_ of {name}", size)
     steps = scorer[:-1] if hasattr(scorer, "steps") and len(scorer.steps) > 1 else None
     fit = classifier if isinstance(classifier, RobustLinearClassifier) else None
     return MeasuredModel(

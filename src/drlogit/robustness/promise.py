@@ -23,7 +23,6 @@ confidence leaves (a union bound).
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -39,7 +38,7 @@ from ..rows.checks import ParameterError
 from .adversary import Adversary
 from .limits import bounded_limit
 from .metrics import Metric
-from .words import Record, percent, rounded, warning_once, wrapped
+from .words import Record, percent, warning_once, wrapped
 from .worst_case import groups_of
 
 #: The share of the rows that choose prices; it costs the limits a tenth of their precision.
@@ -87,17 +86,10 @@ class Promise(Record):
         What to know about the limit, if there is something.
     """
 
-    is_benefit: bool
     confidence: float
     assumptions: str
     remark: str = ""
     _more = ("confidence",)
-
-    @property
-    def bound(self) -> str:
-        """The limit in words, rounded outwards."""
-        sign = -1.0 if self.is_benefit else 1.0
-        return f"at {'least' if self.is_benefit else 'most'} {rounded(self.value, sign)}"
 
     def __str__(self) -> str:
         return wrapped(self.sentences())
@@ -176,18 +168,13 @@ def guarantee(
     asked = rows.adversary.metric(metric, threshold, pos_label)
     if math.isnan(rows.nominal(asked, rows.judging)):
         raise ValueError(f"{asked} is not defined in these rows: none counts for its denominator")
-    groups = {}
-    for name, members in groups_of(by, X, rows.adversary.codes.size).items():
-        groups[name] = rows.judging[members[rows.judging]]
-        if math.isnan(rows.nominal(asked, groups[name])):
-            del groups[name]
-            warnings.warn(
-                f"group {name} is skipped: {asked} is not defined there", UserWarning, stacklevel=2
-            )
+    judging = np.isin(np.arange(rows.adversary.codes.size), rows.judging)
+    groups = groups_of(by, X, rows.adversary, asked, judging)
     alpha = (1.0 - confidence_level) / (1 + len(groups))
-    parts = [
-        replace(rows.promise(asked, alpha, members), group=name) for name, members in groups.items()
-    ]
+    parts = []
+    for name, weights in groups.items():
+        members = rows.judging[weights[rows.judging] > 0.0]
+        parts.append(replace(rows.promise(asked, alpha, members), group=name))
     return replace(rows.promise(asked, alpha), by_group=tuple(parts))
 
 
@@ -228,11 +215,6 @@ class UnseenRows:
         order = np.random.default_rng(random_state).permutation(size)
         choosing, judging = np.split(order, [max(int(_CHOOSING * size), 2)])
         return cls(adversary, choosing, judging, confidence)
-
-    @property
-    def epsilon(self) -> float:
-        assert self.adversary.ball.epsilon is not None
-        return self.adversary.ball.epsilon
 
     def nominal(self, metric: Metric, some: IndexArray) -> float:
         """The metric of some rows as they are; NaN if it is not defined there."""
@@ -289,10 +271,11 @@ class UnseenRows:
         if math.isinf(high):  # the largest loss that these rows can have
             flipped = hull.start + np.maximum(self.adversary.leads, 0.0)
             high = float(np.maximum(flipped, hull.at_price(0.0)).max())
-        if self.epsilon == 0.0:
+        epsilon = self.adversary.ball.epsilon
+        if not epsilon:
             return PricedRows(hull.start, 0.0, hull.least, high)
-        price = hull.weighted(_alike(self.choosing, hull.start.size)).price(self.epsilon)
-        return PricedRows(hull.at_price(price), price * self.epsilon, hull.least, high)
+        price = hull.weighted(_alike(self.choosing, hull.start.size)).price(epsilon)
+        return PricedRows(hull.at_price(price), price * epsilon, hull.least, high)
 
     def _limit_of_ratio(
         self, metric: Metric, some: IndexArray, alpha: float, wanted: float | None

@@ -27,9 +27,6 @@ from .words import warning_once, wrapped
 #: The number of quantiles among the candidates, half of them among positives.
 _QUANTILES = 20
 
-#: Smaller balls that are tried, as shares of the one that was asked for.
-_SMALLER = (0.75, 0.5, 0.25, 0.1, 0.05, 0.01, 0.0)
-
 
 class NoThresholdError(ValueError):
     """No threshold keeps the stated limit on these rows."""
@@ -77,7 +74,10 @@ class ThresholdChoice:
         )
         if self.threshold in (0.0, 1.0):
             always = self.positive if self.threshold == 0.0 else self.negative
-            decide = f"Always predict {always!r}. {self.remark}"
+            decide = (
+                f"Always predict {always!r}. No threshold of the model has a lower limit of the "
+                f"cost on these rows: {self.remark}"
+            )
         usual = "This is the usual threshold."
         if self.usual != self.threshold:
             usual = (
@@ -164,17 +164,12 @@ def choose_threshold(
     classes = rows.adversary.classes
     if len(classes) > 2:
         raise ValueError(f"choose_threshold needs a model of two classes, got {len(classes)}")
-    name = costs if costs is not None else goal.partition("_")[2]
+    name, wanted = (costs, None) if costs is not None else (goal.partition("_")[2], float(limit))
     usual = 0.5 if costs is None else _usual(resolve(costs, classes, 0.5, pos_label))
-    tried = sorted({usual, *_candidates(rows, pos_label)})
-    if costs is not None:
-        tried = [0.0, *tried, 1.0]
-    metrics = {at: resolve(name, classes, at, pos_label) for at in tried}
-    recall = {at: resolve("recall", classes, at, pos_label) for at in tried}
-    found = {at: rows.nominal(metric, rows.judging) for at, metric in recall.items()}
-    choosing = _Choosing(rows, metrics, found, None if costs is not None else float(limit))
-    best = choosing.best()
-    positive = metrics[best].positive
+    tried = {usual, *_candidates(rows, pos_label), *([] if costs is None else [0.0, 1.0])}
+    metrics = {at: resolve(name, classes, at, pos_label) for at in sorted(tried)}
+    choosing = _Choosing(rows, metrics, wanted)
+    best, positive = choosing.best(), metrics[usual].positive
     return ThresholdChoice(
         threshold=best,
         promise=choosing.promise(best),
@@ -182,34 +177,39 @@ def choose_threshold(
         usual_promise=choosing.promise(usual),
         positive=classes[positive],
         negative=classes[1 - positive],
-        recall=found[best],
+        recall=choosing.recall(best),
         tried=len(tried),
-        remark=choosing.why_constant(best) if best in (0.0, 1.0) else "",
+        remark=choosing.needed(best) if best in (0.0, 1.0) else "",
     )
 
 
 @dataclass(frozen=True, eq=False)
 class _Choosing:
-    """The candidates: the metric of each, its recall, and the limit that is ``wanted``."""
+    """The metric of each candidate, and the limit that is ``wanted``, if it is not a cost."""
 
     rows: UnseenRows
     metrics: dict[float, Metric]
-    found: dict[float, float]
     wanted: float | None
 
     @property
     def alpha(self) -> float:
         return (1.0 - self.rows.confidence) / len(self.metrics)
 
+    def promise(self, at: float) -> Promise:
+        """What is promised at a candidate."""
+        return self.rows.promise(self.metrics[at], self.alpha, wanted=self.wanted)
+
+    def recall(self, at: float) -> float:
+        """The share of positives that a candidate finds in these rows."""
+        metric = self.metrics[at]
+        found = resolve("recall", metric.classes, at, metric.classes[metric.positive])
+        return self.rows.nominal(found, self.rows.judging)
+
     @cached_property
     def defined(self) -> list[float]:
         """The candidates whose metric is defined on these rows."""
         rows, metrics = self.rows, self.metrics.items()
         return [at for at, metric in metrics if not math.isnan(rows.nominal(metric, rows.judging))]
-
-    def promise(self, at: float) -> Promise:
-        """What is promised at a candidate."""
-        return self.rows.promise(self.metrics[at], self.alpha, wanted=self.wanted)
 
     def best(self) -> float:
         """The best candidate; :class:`NoThresholdError` if none keeps the limit."""
@@ -224,57 +224,41 @@ class _Choosing:
             raise NoThresholdError(
                 f"no threshold keeps {metric.name} {word} {self.wanted:g} with "
                 f"{100.0 * self.rows.confidence:.10g} % confidence on {self.rows.judging.size} "
-                f"rows (positive: {metric.classes[metric.positive]!r:.40}): {self._needed()}"
+                f"rows (positive: {metric.classes[metric.positive]!r:.40}): {self.needed()}"
             )
-        if metric.name == "recall":
-            return max(kept)
-        return max(kept, key=lambda at: (self.found[at], at))
+        return max(kept, key=lambda at: (metric.name != "recall" and self.recall(at), at))
 
-    def why_constant(self, at: float) -> str:
-        """Why the same decision for everybody is best, and what would change it."""
-        why = "No threshold of the model has a lower limit of the cost on these rows"
-        return f"{why}: {self._needed(at)}"
-
-    def _needed(self, constant: float | None = None) -> str:
-        """How many rows, or how small a ball, would let some threshold be chosen."""
-        tried = [at for at in self.defined if 0.0 < at < 1.0]
-        for share in (1.0, *_SMALLER):
-            epsilon, adversary = share * self.rows.epsilon, self.rows.adversary
-            smaller = adversary.with_ball(adversary.ball.replace(epsilon=epsilon))
-            rows = replace(self.rows, adversary=smaller)
-            size = min((self._size_for(rows, at, constant) for at in tried), default=math.inf)
-            if math.isfinite(size) and share == 1.0:
-                more = max(_two_digits((size - rows.judging.size) / 0.8), 10)
-                return f"about {more} more rows would change that, or a smaller ball."
-            if math.isfinite(size):
-                return (
-                    "within this ball no number of rows would change that. A smaller ball would, "
-                    f"with enough rows, such as ball.replace(epsilon={epsilon:.3g})."
-                )
+    def needed(self, constant: float | None = None) -> str:
+        """What would let some threshold be chosen: more rows, and how many, or a smaller ball."""
+        size = self._size(self.rows, constant)
+        if math.isfinite(size):
+            more = max((size - self.rows.judging.size) / 0.8, 10.0)
+            return (
+                f"about {float(f'{more:.1e}'):.0f} more rows would change that, or a smaller ball."
+            )
+        adversary = self.rows.adversary
+        point = adversary.with_ball(adversary.ball.replace(epsilon=0.0))
+        if math.isfinite(self._size(replace(self.rows, adversary=point), constant)):
+            return (
+                "no number of rows would change that, but a smaller ball would, with enough rows."
+            )
         return "neither more rows nor a smaller ball would change that; the model may be of no use."
 
-    def _size_for(self, rows: UnseenRows, at: float, constant: float | None) -> float:
-        """How many rows that judge a candidate needs, if margins fall as one over the root."""
-        ahead, margin = self._apart(rows, at)
-        if constant is not None:
-            ahead, margin = np.subtract((ahead, margin), self._apart(rows, constant))
-        if ahead >= 0.0:
-            return math.inf
-        return float(rows.judging.size * max(margin / -ahead, 1.0) ** 2)
+    def _size(self, rows: UnseenRows, constant: float | None) -> float:
+        """The least number of rows that some candidate needs to be better than a constant decision.
 
-    def _apart(self, rows: UnseenRows, at: float) -> tuple[float, float]:
-        """The worst case on these rows, and how far the limit is above it."""
-        priced = rows.priced(self.metrics[at], 0.0 if self.wanted is None else self.wanted)
-        mean = priced.mean(rows.judging)
-        return mean, priced.limit(rows.judging, self.alpha) - mean
+        Margins of limits fall as one over its root.
+        """
 
+        def apart(at: float) -> FloatArray:
+            priced = rows.priced(self.metrics[at], self.wanted or 0.0)
+            mean = priced.mean(rows.judging)
+            return np.array([mean, priced.limit(rows.judging, self.alpha) - mean])
 
-def _two_digits(number: float) -> int:
-    """A number of rows, rounded up to two digits."""
-    if number <= 0.0:
-        return 0
-    unit = 10.0 ** max(math.floor(math.log10(number)) - 1, 0)
-    return int(math.ceil(number / unit) * unit)
+        start = np.zeros(2) if constant is None else apart(constant)
+        found = [apart(at) - start for at in self.defined if 0.0 < at < 1.0]
+        sizes = [max(margin / -ahead, 1.0) ** 2 for ahead, margin in found if ahead < 0.0]
+        return float(rows.judging.size * min(sizes, default=math.inf))
 
 
 def _usual(metric: Metric) -> float:

@@ -30,6 +30,7 @@ class Record:
     value: float
     nominal: float
     metric: str
+    is_benefit: bool
     ball: Ball
     n: int
     group: str = ""
@@ -39,6 +40,12 @@ class Record:
 
     def __float__(self) -> float:
         return self.value
+
+    @property
+    def bound(self) -> str:
+        """The number in words, as a limit, rounded outwards."""
+        sign = -1.0 if self.is_benefit else 1.0
+        return f"at {'least' if self.is_benefit else 'most'} {rounded(self.value, sign)}"
 
     def to_frame(self) -> Any:
         """One row for all rows of the data, then one for each group."""

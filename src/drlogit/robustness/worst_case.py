@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..problem.ball import Ball
 from ..problem.parameters import check_epsilon
@@ -35,6 +35,8 @@ class WorstCase(Record):
         ball is better.
     metric : str
         Its name, with the positive class and the threshold.
+    is_benefit : bool
+        Whether more is better, as of the recall.
     ball : Ball
         In plain numbers.
     n : int
@@ -56,13 +58,12 @@ class WorstCase(Record):
     _weights: FloatArray = field(repr=False)
 
     def __str__(self) -> str:
-        sign, epsilon = self._metric.sign, self.ball.epsilon
-        bound = "at most" if sign > 0.0 else "at least"
         whose = f" with {self.group}" if self.group else ""
+        best = rounded(self.best, 1.0 if self.is_benefit else -1.0)
         lines = [
             f"{self.metric} is {self.nominal:.4g} on these {self.n} rows{whose}. Within the ball "
-            f"of radius {epsilon:.4g} it is {bound} {rounded(self.value, sign)}, and "
-            f"{'at least' if sign > 0.0 else 'at most'} {rounded(self.best, -sign)}.",
+            f"of radius {self.ball.epsilon:.4g} it is {self.bound}, and "
+            f"at {'most' if self.is_benefit else 'least'} {best}.",
             *self.ball.allowed(),
         ]
         if not self.exact:
@@ -70,8 +71,7 @@ class WorstCase(Record):
         if self._adversary.from_rows:
             lines.append("Deviations are those of these rows, not those of the rows of the fit.")
         lines += [
-            f"  {part.group} ({part.n} rows): {part.nominal:.4g}; {bound} "
-            f"{rounded(part.value, sign)} in the worst case"
+            f"  {part.group} ({part.n} rows): {part.nominal:.4g}; {part.bound} in the worst case"
             for part in self.by_group
         ]
         return wrapped(lines)
@@ -101,8 +101,7 @@ class WorstCase(Record):
             raise ValueError(f"limit must be a finite number, got {limit!r}")
         epsilon = self._adversary.radius_of(self._metric, float(limit), self._weights)
         ball = self.ball.replace(epsilon=epsilon) if math.isfinite(epsilon) else None
-        said = self.metric, self.nominal, self.exact
-        return BreakingPoint(epsilon, ball, float(limit), *said, self._metric.sign)
+        return BreakingPoint(epsilon, ball, float(limit), self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,32 +115,28 @@ class BreakingPoint:
         are, or if any change brings them there, and ``inf`` if no radius does.
     ball : Ball or None
         The ball of this radius; its sentences say what may be wrong.  None if there is no radius.
-    limit, nominal : float
-        The limit, and the metric on the rows as they are.
-    metric : str
-        Its name, with the positive class and the threshold.
-    exact : bool
-        Whether the radius is exact; otherwise it may be too small.
+    limit : float
+        The limit.
+    worst : WorstCase
+        The worst case that it is about.  If that is not exact, the radius may be too small.
     """
 
     epsilon: float
     ball: Ball | None
     limit: float
-    metric: str
-    nominal: float
-    exact: bool
-    _sign: float = field(default=1.0, repr=False)
+    worst: WorstCase = field(repr=False)
 
     def __float__(self) -> float:
         return self.epsilon
 
     def __str__(self) -> str:
-        now = f"{self.metric} is {self.nominal:.4g} on these rows"
+        now = f"{self.worst.metric} is {self.worst.nominal:.4g} on these rows"
         limit = f"{self.limit:.6g}"
         if self.ball is None:
             return f"{now}. It cannot reach {limit} at any radius."
         if self.epsilon == 0.0:
-            there = self._sign * (self.nominal - self.limit) >= 0.0
+            ahead = self.limit - self.worst.nominal
+            there = ahead >= 0.0 if self.worst.is_benefit else ahead <= 0.0
             found = "which has reached" if there else "and the least change brings it to"
             return f"{now}, {found} the limit {limit}."
         least = rounded(self.epsilon, -1.0)
@@ -213,22 +208,12 @@ def worst_case(
     """
     adversary = Adversary.of(model, X, y, ball, sample_weight)
     asked = adversary.metric(metric, threshold, pos_label)
-    groups = groups_of(by, X, adversary.codes.size)
     whole = _worst_case(adversary, asked, adversary.weights)
     if math.isnan(whole.nominal):
         raise ValueError(f"{asked} is not defined: no row counts for its denominator")
-    found = []
-    for name, members in groups.items():
-        weights = np.where(members, adversary.weights, 0.0)
-        total = float(weights.sum())
-        part = _worst_case(adversary, asked, weights / total, name) if total > 0.0 else None
-        if part is None or math.isnan(part.nominal):
-            why = f"{asked} is not defined there" if part else "it has no weight"
-            warnings.warn(f"group {name} is skipped: {why}", UserWarning, stacklevel=2)
-        else:
-            found.append(part)
-    object.__setattr__(whole, "by_group", tuple(found))
-    return whole
+    groups = groups_of(by, X, adversary, asked)
+    parts = [_worst_case(adversary, asked, weights, name) for name, weights in groups.items()]
+    return replace(whole, by_group=tuple(parts))
 
 
 def _worst_case(
@@ -241,6 +226,7 @@ def _worst_case(
         best=adversary.value(metric, epsilon, -metric.sign, weights),
         nominal=adversary.nominal(metric, weights),
         metric=str(metric),
+        is_benefit=metric.sign < 0.0,
         ball=adversary.ball,
         n=int(np.count_nonzero(weights)) if group else weights.size,
         exact=adversary.is_exact(metric),
@@ -251,8 +237,14 @@ def _worst_case(
     )
 
 
-def groups_of(by: Any, X: Any, n_samples: int) -> dict[str, NDArray[np.bool_]]:
-    """The rows of each group, by columns of X (a name or several) or by values of the rows."""
+def groups_of(
+    by: Any, X: Any, adversary: Adversary, metric: Metric, among: Any = True
+) -> dict[str, FloatArray]:
+    """The weights of the rows ``among`` some of each group in which a metric is defined.
+
+    Groups are those by columns of X (a name or several) or by values of the rows.
+    """
+    n_samples = adversary.codes.size
     if by is None:
         return {}
     names = [by] if isinstance(by, str) else by
@@ -274,7 +266,17 @@ def groups_of(by: Any, X: Any, n_samples: int) -> dict[str, NDArray[np.bool_]]:
                 f"by must have at most {MOST_GROUPS} different values, got {levels.size} in "
                 f"{name!r:.60}: cut it into ranges"
             )
-        found.update({f"{name} = {level}": texts == level for level in levels})
+        for level in levels:
+            weights = np.where((texts == level) & among, adversary.weights, 0.0)
+            weights = weights / weights.sum() if weights.any() else weights
+            if weights.any() and not math.isnan(adversary.nominal(metric, weights)):
+                found[f"{name} = {level}"] = weights
+                continue
+            warnings.warn(
+                f"group {name} = {level} is skipped: {metric} is not defined there",
+                UserWarning,
+                stacklevel=3,
+            )
     return found
 
 
