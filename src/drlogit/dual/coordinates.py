@@ -26,26 +26,20 @@ def spreads(means: FloatArray, squares: FloatArray, *, intercept: bool) -> Float
     return np.asarray(np.sqrt(np.maximum(squares - np.square(means), squares / FAR**2)))
 
 
-def label_coordinates(problem: Problem, *, free_only: bool = False) -> Coordinates:
-    """The coordinates of the coefficients of each label: features, then the intercept.
-
-    With ``free_only`` penalised features are left out, and nothing is charged for them.
-    """
-    if not free_only and problem in _KNOWN:
+def label_coordinates(problem: Problem) -> Coordinates:
+    """The coordinates of the coefficients of each label: features, then the intercept."""
+    if problem in _KNOWN:
         return _KNOWN[problem]
-    rows, last, free = problem.rows, problem.costs.size - 1, problem.free
+    rows, last = problem.rows, problem.costs.size - 1
     scale = rows.column_scale
     mean, squares, _ = rows.totals
     spread = spreads(mean, squares, intercept=problem.fit_intercept)
     mean = mean.copy() if problem.fit_intercept else np.zeros_like(mean)
     if problem.fit_intercept:
         mean[last], spread[last] = 0.0, 1.0
-    kind = np.where(free, FREE, IN_NORM).astype(np.int32)
-    if free_only:
-        kind, spread = np.full_like(kind, FREE), np.where(free, spread, 0.0)
+    kind = np.where(problem.free, FREE, IN_NORM).astype(np.int32)
     intercept = last if problem.fit_intercept else None
     arrays = kind, problem.costs, problem.norm, spread, mean, scale
     found = Coordinates(*arrays, intercept, problem.n_classes)
-    if not free_only:
-        _KNOWN[problem] = found
+    _KNOWN[problem] = found
     return found

@@ -17,7 +17,8 @@ from ..dual.label_points import LabelPoint, of_samples
 from ..problem.losses import flip_probability
 from ..problem.problem import Problem
 from ..problem.result import Monitor, Solution
-from ..rows.arrays import FloatArray
+from ..problem.transport import TransportCost
+from ..rows.arrays import FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
 from ..starts.start import Start
@@ -26,6 +27,7 @@ from .driver import Found, run
 from .labels import LabelSamples, LabelScaling
 from .protocols import Samples
 from .settings import SETTINGS
+from .truncated_samples import free_columns
 from .wide import in_one_block
 
 #: How exactly a gain is found, and what is clearly more than that (``_gain``).
@@ -132,9 +134,31 @@ def _opening(scaling: LabelScaling, start: Start | None) -> tuple[FloatArray, fl
 
 def null_model(problem: Problem, tol: float = 1e-12) -> FloatArray:
     """Coefficients of the best model of the free columns alone."""
-    scaling = LabelScaling(problem, free_only=True)
+    scaling = LabelScaling(free_part(problem))
     newton, _, _ = solve_scaled(scaling, tol, 200, None, Monitor(None, 0))
-    return scaling.of_all(newton.best_model())
+    found = scaling.of_all(newton.best_model())
+    null = np.zeros((*found.shape[:-1], problem.costs.size))
+    null[..., problem.free] = found[..., 1:]
+    return null
+
+
+def free_part(problem: Problem) -> Problem:
+    """The problem of the free columns; a column of zeros is in place of all others."""
+    free, n_features = np.flatnonzero(problem.free), problem.costs.size - problem.fit_intercept
+    features, _ = problem.rows.run(_beside_zeros, None, free[free < n_features])
+    costs = np.append(1.0, np.full(free.size, np.inf))
+    return replace(
+        problem,
+        rows=problem.rows.with_features(features, costs.size),
+        cost=TransportCost(problem.norm, costs, problem.cost.labels),
+        constant_sum=None,
+        matrix=None,
+    )
+
+
+def _beside_zeros(block: Block, _: None, features: IndexArray) -> tuple[FloatArray, tuple[()]]:
+    some = block.y[:, None] * free_columns(block, features, np.ones(features.size))
+    return np.hstack([np.zeros((block.y.size, 1)), some]), ()
 
 
 def flip_budget(problem: Problem, null: FloatArray, *, free_only: bool = False) -> float:
@@ -144,24 +168,24 @@ def flip_budget(problem: Problem, null: FloatArray, *, free_only: bool = False) 
     labels ``max Σ w [s u - (u - κ)_+]``.  This is (P) with a linear loss at a fixed λ, λ times as
     large.  With ``free_only`` penalised features are left out.
     """
+    typical = LabelScaling(problem).sigma
     if not problem.several:
         problem = replace(problem, rows=in_one_block(problem.rows))
     slopes, _ = problem.rows.run(slopes_at, problem.codes, null)
     costs = problem.flip_costs[problem.flip_costs > 0.0]
-    return _gain(problem, slopes, free_only, *costs)
+    return _gain(free_part(problem) if free_only else problem, slopes, typical, *costs)
 
 
-def _gain(problem: Problem, slopes: State, free_only: bool, *costs: float) -> float:
+def _gain(problem: Problem, slopes: State, *costs: float) -> float:
     """The greatest gain of a linear loss per λ.
 
     The gain may be as large as the largest of these costs of moves and flips, or as small as the
     least: costs are divided by the largest, then by less, until the gain is clearly more than the
     tolerance.
     """
-    costs = LabelScaling(problem).sigma, *costs
     unit, mu = max(costs), SETTINGS.start_mu
     while True:
-        newton = LabelScaling(problem, free_only=free_only, unit=unit).newton(0.0)
+        newton = LabelScaling(problem, unit=unit).newton(0.0)
         x = np.zeros(newton.size)
         x[-1] = 1.0
         newton.open(x, mu)

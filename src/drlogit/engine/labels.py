@@ -44,27 +44,20 @@ from .wide import WideSystem, is_wide, refuse_large, takes_outer
 class LabelScaling:
     """(β, b, λ) = scale · x for all labels but the first, so that a typical row has length one.
 
-    With ``free_only`` penalised features are left out, and the only constraint on λ is λ ≥ 0.
     ``unit`` is the cost that counts as one, by default that of a typical row.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        *,
-        free_only: bool = False,
-        unit: float | None = None,
-    ) -> None:
-        coordinates = label_coordinates(problem, free_only=free_only)
+    def __init__(self, problem: Problem, *, unit: float | None = None) -> None:
+        coordinates = label_coordinates(problem)
         kept = np.flatnonzero(problem.penalised)
         lengths = coordinates.size[kept] * problem.costs[kept]
         sigma = math.sqrt(lengths @ lengths)
         self.sigma = unit or (sigma if math.isfinite(sigma) and sigma > 0.0 else 1.0)
         one = 1.0 / np.where(coordinates.spread > 0.0, coordinates.spread, 1.0)
-        one[kept] = 0.0 if free_only else problem.costs[kept] / self.sigma
+        one[kept] = problem.costs[kept] / self.sigma
         self.problem: Any = problem
         self.n_labels, self.coordinates, self.one = problem.n_classes, coordinates, one
-        self.kept = kept[:0] if free_only else kept
+        self.kept = kept
         self.scale = np.append(np.tile(one, self.n_labels - 1), 1.0 / self.sigma)
 
     def newton(self, epsilon: float) -> Newton:
@@ -74,11 +67,9 @@ class LabelScaling:
         if problem.several:
             system = LabelSystem(rows, self.one, 1.0 / self.sigma, K, cone, self.kept)
             return Newton(self.scale, epsilon, cone, self.coordinates, length, system)
-        alone = problem.epsilon > 0.0 and not self.kept.size  # the free columns
-        if is_wide(rows) and not alone:
+        if is_wide(rows):
             refuse_large(rows)
-        outer = takes_outer(rows) or (is_wide(rows) and alone)
-        wide = WideSystem(rows, self.scale) if outer else None
+        wide = WideSystem(rows, self.scale) if takes_outer(rows) and self.kept.size else None
         return Newton(self.scale, epsilon, cone, self.coordinates, length, wide)
 
     def _cone(self, epsilon: float) -> Cone:

@@ -17,12 +17,10 @@ Derivation: docs/algorithm.md, (19b).
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
 from ..dual.shifted_cholesky import ShiftedCholesky
-from ..rows.arrays import FloatArray, IndexArray
+from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
 from ..rows.local import LocalRows
@@ -75,39 +73,42 @@ def refuse_large(rows: Rows) -> None:
 
 
 class WideSystem:
-    """The system in scaled coordinates, of samples in one block (any, if no column has a T)."""
+    """The system in scaled coordinates, of samples in one block."""
 
     margins: State  # the changes of margins along the last solution
     work: float  # qᵀB x
     square, products, terms = 0, 0, False
 
     def __init__(self, rows: Rows, scale: FloatArray) -> None:
-        self.rows, self.scale, self.unit = rows, scale[:-1], float(scale[-1])
-        self.free = np.zeros(0, np.intp)
-        self.columns: State | None = None  # the free columns of the samples, scaled
+        self.rows, self.block = rows, rows.together()
+        self.scale, self.unit = scale[:-1], float(scale[-1])
+        self.columns: FloatArray | None = None  # the free columns of the samples, scaled
 
     def build(
         self, known: tuple[State, FloatArray], _: FloatArray, cone: FloatArray, pinned: bool
     ) -> bool:
         """Set up from a linearised state and the parts of the cone's matrix (``System``)."""
-        state = known[0]
         own, v, coupling = cone[:, :-1]
         if self.columns is None:
             self.free = np.flatnonzero((own == 0.0) & (self.scale > 0.0))
-            self.columns = self.rows.run(_columns, None, self.free, self.scale[self.free])[0]
+            self.columns = free_columns(self.block, self.free, self.scale[self.free])
         self.inverse = np.divide(1.0, own, out=np.zeros_like(own), where=own > 0.0)
+        self.root, share, cost, excess = self._curvatures(known[0])
+        matrix = self.block.outer_gram(self.root, self.scale * np.sqrt(self.inverse))
+        np.einsum("ii->i", matrix)[:] += 1.0
+        # Where entries are 1e16, any shift would be more than the 1.
+        self.factor = ShiftedCholesky(matrix, least=0.0)
         # With a v, it is p that acts on x; λ's own column is that of v vᵀ.
-        self.state, self.first, self.at = state, int(pinned), int(v.any())
+        self.first, self.at = int(pinned), int(v.any())
         self.edge = v if self.at else coupling
-        both = self.rows.pair(state, self.columns)
-        self.system, (schur, excess) = self.rows.run(
-            _factor,
-            both,
-            self.scale * np.sqrt(self.inverse),
-            self.unit,
-            self.scale * self.inverse * self.edge,
-            self.at,
-        )
+        # λ acts on hinges: its column is Bᵀg with g = -κ ω w/√d.
+        self.of_lam = -cost * share * self.root
+        border = np.zeros((share.size, 2 + self.free.size))
+        border[:, 0] = self.of_lam
+        border[:, self.at] -= self.root * self.block.margins(self.scale * self.inverse * self.edge)
+        border[:, 2:] = self.root[:, None] * self.columns
+        self.border, self.solved = border, self.factor.solve(border)
+        schur = border.T @ self.solved
         schur[0, 0] += excess + cone[0 if self.at else 2, -1]
         schur[:2, :2] += [[0.0, cone[1, -1]], [cone[1, -1], -1.0]]
         schur[self.at, self.at] -= self.edge @ (self.inverse * self.edge)
@@ -120,98 +121,54 @@ class WideSystem:
         self.schur = unit[:, None] * inverse * unit
         return True
 
+    def _curvatures(self, samples: State) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+        """√d, the hinges' share of d, flip costs; by what λ's diagonal exceeds gᵀg."""
+        self.state, w = self._only(samples), self.block.weights
+        state = self.state
+        _, (s, other), _, shares = state.tables()
+        a, hinge, cost = np.zeros_like(s), np.zeros_like(s), np.zeros_like(s)
+        loss = s * other * (state.fixed.shape[0] == 0)
+        if state.flips:
+            a, (one, own) = shares[0], state.curved()[1]
+            hinge, cost = one * own / (one + own), self.unit * np.asarray(state.kappa[0])
+        d = np.maximum(loss + hinge, _LEAST * (s + a))
+        share = np.divide(hinge, d, out=np.zeros_like(d), where=d > 0.0)
+        return np.sqrt(w * d), share, cost, float(np.sum(w * cost**2 * hinge * (1.0 - share)))
+
+    def _only(self, state: State) -> LabelState:
+        """The state of the one block."""
+        _, ((found,),) = self.rows.run(_listed, state)
+        return found
+
     def solve(self, rhs: FloatArray, rtol: float, terms: Terms | None) -> FloatArray:
         """(dx, dλ) for a right side, r with λ's entry, and the samples' terms (``System``)."""
-        r = rhs[:-1]
+        r, q, block = rhs[:-1], np.zeros_like(self.root), self.block
         x = self.inverse * r
-        state = self.state if terms is None or terms[0] is None else terms[0]
-        both = self.rows.pair(self.system, state)
-        right, (found, of_lam) = self.rows.run(
-            _right, both, self.scale * x, None if terms is None else terms[1:]
-        )
-        found[0] += rhs[-1] - of_lam
+        if terms is not None:
+            state = self.state if terms[0] is None else self._only(terms[0])
+            q = self._over_root(block.weights * _terms(state, *terms[1:]))
+        left = self.factor.solve(q - self.root * block.margins(self.scale * x))
+        found = self.border.T @ left
+        found[0] += rhs[-1] - self.of_lam @ q
         found[self.at] -= self.edge @ x
         found[2:] += r[self.free]
         y = np.zeros(found.size)
         y[self.first :] = self.schur @ found[self.first :]
-        both = self.rows.pair(self.system, right)
-        self.margins, (image, self.work) = self.rows.run(_left, both, y)
-        x += self.inverse * (self.scale * image - y[self.at] * self.edge)
+        left -= self.solved @ y  # of q
+        change = q - left - y[0] * self.of_lam
+        self.margins, self.work = self.rows.scatter(self._over_root(change)), float(q @ change)
+        image = self.scale * block.adjoint(self.root * left)
+        x += self.inverse * (image - y[self.at] * self.edge)
         x[self.free] = y[2:]
         return np.append(x, y[0])
 
-
-class _Factored(NamedTuple):
-    """What a block keeps of a matrix."""
-
-    root: FloatArray  # √d
-    factor: ShiftedCholesky | None  # of I + B T⁻¹ Bᵀ; None where that is I
-    border: FloatArray  # U: a column for each variable of the border
-    solved: FloatArray  # (I + B T⁻¹ Bᵀ)⁻¹ U
-    of_lam: FloatArray  # g = -κ ω w/√d: λ acts on hinges, and Bᵀg is its column
-
-    def solve(self, right: FloatArray) -> FloatArray:
-        """(I + B T⁻¹ Bᵀ)⁻¹ times a vector or matrix."""
-        return right if self.factor is None else self.factor.solve(right)
-
-    def over_root(self, values: FloatArray) -> FloatArray:
+    def _over_root(self, values: FloatArray) -> FloatArray:
         """Values over √d; 0 for samples without weight."""
         return np.divide(values, self.root, out=np.zeros_like(values), where=self.root > 0.0)
 
 
-def _columns(block: Block, _: None, free: IndexArray, scale: FloatArray) -> tuple[Any, tuple[()]]:
-    return free_columns(block, free, scale), ()
-
-
-def _factor(
-    block: Block, known: Any, column_scale: FloatArray, unit: float, edge: FloatArray, at: int
-) -> tuple[_Factored, tuple[Sum, Sum]]:
-    """Factor the matrix; the border's Schur complement, and by what λ's diagonal exceeds gᵀg."""
-    state, columns = known
-    _, (s, other), _, shares = state.tables()
-    w, a, hinge = block.weights, np.zeros_like(s), np.zeros_like(s)
-    loss = s * other * (state.fixed.shape[0] == 0)
-    if state.flips:
-        a, (one, own) = shares[0], state.curved()[1]
-        hinge = one * own / (one + own)
-    d = np.maximum(loss + hinge, _LEAST * (s + a))
-    root, factor = np.sqrt(w * d), None
-    if column_scale.any():
-        matrix = block.outer_gram(root, column_scale)
-        np.einsum("ii->i", matrix)[:] += 1.0
-        # Where entries are 1e16, any shift would be more than the 1.
-        factor = ShiftedCholesky(matrix, least=0.0)
-    share = np.divide(hinge, d, out=np.zeros_like(d), where=d > 0.0)
-    cost = unit * (np.asarray(state.kappa[0]) if state.flips else 0.0)
-    border = np.zeros((s.size, 2 + columns.shape[1]))
-    border[:, 0] = of_lam = -cost * share * root
-    border[:, at] -= root * block.margins(edge)
-    border[:, 2:] = root[:, None] * columns
-    found = _Factored(root, factor, border, border, of_lam)
-    found = found._replace(solved=found.solve(border))
-    excess = float(np.sum(w * cost**2 * hinge * (1.0 - share)))
-    return found, (Sum(border.T @ found.solved), Sum(excess))
-
-
-def _right(
-    block: Block, known: Any, v: FloatArray, aim: tuple[float, float] | None
-) -> tuple[Any, tuple[Sum, Sum]]:
-    """Find q, y without the border, and the right sides of the border."""
-    system, state = known
-    q = np.zeros_like(system.root)
-    if aim is not None:
-        q = system.over_root(block.weights * _terms(state, *aim))
-    y = system.solve(q - system.root * block.margins(v))
-    return (q, y), (Sum(system.border.T @ y), Sum(float(system.of_lam @ q)))
-
-
-def _left(block: Block, known: Any, y: FloatArray) -> tuple[FloatArray, tuple[Sum, Sum]]:
-    """The changes of margins; ``Zᵀ√d`` times what is left of q, and ``qᵀB x``."""
-    system, (q, left) = known
-    left = left - system.solved @ y
-    change = q - left - y[0] * system.of_lam
-    image, work = block.adjoint(system.root * left), q @ change
-    return system.over_root(change), (Sum(image), Sum(float(work)))
+def _listed(_: Block, state: LabelState) -> tuple[LabelState, tuple[Sum]]:
+    return state, (Sum([state]),)
 
 
 def _terms(state: LabelState, centre: float, share: float) -> FloatArray:

@@ -34,15 +34,9 @@ _LEANING = 1e-18
 
 def null_model(problem: Problem) -> FloatArray:
     """Coefficients of the null model of any problem."""
-    if problem.several:
-        null = np.zeros((problem.n_classes, problem.costs.size))
-        if problem.free.any():
-            kept = problem.free.copy()
-            kept[0] = True  # one feature at least
-            features = np.flatnonzero(kept[:-1] if problem.fit_intercept else kept)
-            null[:, kept] = best_of_free(problem.with_columns(features))
-        return null
-    return constant_model(problem) if is_arithmetic(problem) else best_of_free(problem)
+    if not problem.several and is_arithmetic(problem):
+        return constant_model(problem)
+    return best_of_free(problem)
 
 
 def is_arithmetic(problem: Problem) -> bool:
