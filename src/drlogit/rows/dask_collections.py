@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial, reduce
 from itertools import accumulate, count
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import dask
 import dask.array as da
@@ -31,7 +31,7 @@ from dask import delayed
 from dask.base import get_scheduler
 
 from .arrays import FloatArray, IndexArray, Matrix
-from .blocks import Block, join_blocks
+from .blocks import Block
 from .checks import (
     as_numbers,
     check_features,
@@ -44,7 +44,7 @@ from .checks import (
 from .interface import BlockFunction, Rows, State, WorkersLostError, is_over
 from .local import LocalRows
 from .matrix import held, nonzeros, row_chunks
-from .reductions import merge_reductions
+from .reductions import Reduction, merge_reductions
 from .threads import threads_for
 
 #: A part of a collection that is still to be computed, or a future of it, or the part itself.
@@ -64,13 +64,30 @@ _TIMES = 3.0
 # --- on a worker ----------------------------------------------------------------------------
 
 
+class Handle(State):
+    """What every worker keeps under a number, until this is collected on the client.
+
+    The ``key`` of a pair has those of two ``parts``.  What travels has the key only.
+    """
+
+    def __init__(self, key: Any, *parts: Handle) -> None:
+        self.key, self.parts = key, parts
+
+    def __reduce__(self) -> Any:
+        return Handle, (self.key,)
+
+
+#: What every worker keeps from the beginning, and where nothing worth keeping is kept.
+_ROWS, _OFFSETS, _NOTHING = Handle(0), Handle(1), Handle(2)
+
+
 class Share:
     """The rows of one worker, and what is kept beside them under numbers."""
 
     def __init__(self, n_threads: int, options: Any, *parts: Any) -> None:
         self.token = uuid.uuid4().hex  # another one if Dask makes the actor once more
         rows = _rows_of(options, n_threads, *parts)
-        self.kept: dict[int, Any] = {_ROWS: rows, _OFFSETS: rows.offsets}
+        self.kept: dict[int, Any] = {_ROWS.key: rows, _OFFSETS.key: rows.offsets}
 
     def begin(self) -> str:
         """The name of this very actor."""
@@ -85,33 +102,20 @@ class Share:
             raise WorkersLostError
         for each in freed:
             self.kept.pop(each, None)
-        self.kept[key], found = function(*map(self._resolved, given))
+        own = [self._kept(each.key) if isinstance(each, Handle) else each for each in given]
+        with np.errstate(all="ignore"):
+            self.kept[key], found = function(*own)
         return found
 
-    def _resolved(self, value: Any) -> Any:
-        if isinstance(value, _Key):
-            return self.kept[value.key]
-        if isinstance(value, Pair):
-            both = self._resolved(value.one), self._resolved(value.other)
-            return tuple(zip(*both, strict=True))
-        return value
+    def _kept(self, key: Any) -> Any:
+        if not isinstance(key, tuple):
+            return self.kept[key]
+        return tuple(zip(*map(self._kept, key), strict=True))
 
 
-#: What every share keeps from the beginning.
-_ROWS, _OFFSETS = 0, 1
-
-
-class _Key(NamedTuple):
-    """A handle, on a worker."""
-
-    key: int
-
-
-def _visited(
-    rows: LocalRows, state: Any, function: BlockFunction, arguments: Any, errors: Any
-) -> Any:
-    with np.errstate(**errors):
-        return rows.visit(function, state, arguments)
+def _called(actor: Any, token: str, key: int, function: Any, *given: Any) -> Any:
+    """The same in a task."""
+    return actor.call(token, [], key, function, *given).result()
 
 
 def _derived(rows: LocalRows, name: str, *arguments: Any) -> tuple[LocalRows, None]:
@@ -127,33 +131,7 @@ def _joined(state: Any) -> tuple[None, FloatArray]:
     return None, np.concatenate(state)
 
 
-def _blocks(rows: LocalRows) -> tuple[None, Any]:
-    return None, list(zip(rows.offsets, rows.blocks, strict=True))
-
-
 # --- on the client --------------------------------------------------------------------------
-
-
-class Handle(State):
-    """What every worker keeps under a number, until this is collected."""
-
-    def __init__(self, crew: Crew, key: int) -> None:
-        self.crew, self.key = crew, key
-        weakref.finalize(self, crew.free, key)
-
-
-class Pair(NamedTuple):
-    """Two states as one."""
-
-    one: Any
-    other: Any
-
-
-def _sent(value: Any) -> Any:
-    """A value as it is sent: numbers in place of handles, which Dask would keep."""
-    if isinstance(value, Pair):
-        return Pair(_sent(value.one), _sent(value.other))
-    return _Key(value.key) if isinstance(value, Handle) else value
 
 
 class Crew:
@@ -166,46 +144,43 @@ class Crew:
         for actor in self.actors:
             vars(actor)["_future"] = None  # a reference in a cycle, which would keep X for long
         self._freed: list[list[int]] = [[] for _ in futures]
-        self._numbers = count(_OFFSETS + 1)
+        self._numbers = count(_NOTHING.key + 1)
         self.tokens = [self._value(k, actor.begin()) for k, actor in enumerate(self.actors)]
 
-    def free(self, key: int) -> None:
+    def _handle(self) -> Handle:
+        handle = Handle(next(self._numbers))
+        weakref.finalize(handle, self._free, handle.key)
+        return handle
+
+    def _free(self, key: int) -> None:
         """Let the workers forget a number, with their next call."""
         for freed in self._freed:
             freed.append(key)
 
     def call(self, function: Any, *given: Any) -> Any:
         """Call a function on every worker: the handle of what is kept, and what is returned."""
-        key, calls, sent = next(self._numbers), [], [_sent(each) for each in given]
+        handle, calls = self._handle(), []
+        # Dask would keep the handles.
+        sent = [Handle(each.key) if isinstance(each, Handle) else each for each in given]
         for k, actor in enumerate(self.actors):
             freed, self._freed[k] = self._freed[k], []
             try:
-                calls.append(actor.call(self.tokens[k], freed, key, function, *sent))
+                calls.append(actor.call(self.tokens[k], freed, handle.key, function, *sent))
             except RuntimeError:  # the scheduler knows that it is lost
                 raise WorkersLostError from None
-        return Handle(self, key), [self._value(k, each) for k, each in enumerate(calls)]
+        return handle, [self._value(k, each) for k, each in enumerate(calls)]
 
     def put(self, function: Any, given: Any, each: Sequence[list[Part]]) -> Handle:
         """The same with parts of collections for each worker, which take the shortest way there."""
-        key = next(self._numbers)
-        calls = zip(self.futures, self.tokens, each, self.workers, strict=True)
-        tasks = [
-            self.client.submit(
-                _put,
-                actor,
-                token,
-                key,
-                function,
-                _Kept(_sent(given)),
-                parts,
-                workers=[worker],
-                pure=False,
-            )
-            for actor, token, parts, worker in calls
-        ]
+        handle, tasks = self._handle(), []
+        for actor, token, parts, worker in zip(
+            self.futures, self.tokens, each, self.workers, strict=True
+        ):
+            sent = actor, token, handle.key, function, given, parts
+            tasks.append(self.client.submit(_called, *sent, workers=[worker], pure=False))
         _wait_for(tasks)
         self.client.gather(tasks)
-        return Handle(self, key)
+        return handle
 
     def _value(self, k: int, call: Any) -> Any:
         """The result of a call, unless its worker is lost or silent."""
@@ -233,20 +208,19 @@ class DaskRows(Rows):
     def __init__(self, crew: Crew, chunks: Sequence[Sequence[int]], lengths: Sequence[int]) -> None:
         self.n_samples, self.largest_block = sum(lengths), max(lengths)
         self._crew, self._chunks, self._lengths = crew, chunks, lengths
-        self._rows: Any = _Key(_ROWS)
-        self.offsets: Any = _Key(_OFFSETS)
+        self._rows: Any = _ROWS
+        self.offsets: Any = _OFFSETS
 
-    def run(
-        self, function: BlockFunction, state: Any = None, *arguments: Any
-    ) -> tuple[Any, tuple[Any, ...]]:
-        """Apply a block function to every block; new state and combined reductions."""
-        given = self._rows, state, function, arguments, np.geterr()
-        kept, found = self._crew.call(_visited, *given)
-        return kept, tuple(item.value for item in reduce(merge_reductions, found))
+    def visit(
+        self, function: BlockFunction, state: Any, arguments: tuple[Any, ...]
+    ) -> tuple[Any, tuple[Reduction, ...]]:
+        """A call for each worker."""
+        kept, found = self._crew.call(LocalRows.visit, self._rows, function, state, arguments)
+        return kept, reduce(merge_reductions, found)
 
     def pair(self, one: Any, other: Any) -> Any:
         """A state whose blocks are pairs of those of two states."""
-        return Pair(one, other)
+        return Handle((one.key, other.key), one, other)
 
     def scatter(self, values: Any) -> Any:
         """Cut a vector of length N into the state that block functions see."""
@@ -291,39 +265,12 @@ class DaskRows(Rows):
         for actor, token, chunks in zip(
             self._crew.futures, self._crew.tokens, self._chunks, strict=True
         ):
-            whole = delayed(_read, pure=False)(actor, token, _Kept(state))
+            whole = delayed(_called, pure=False)(actor, token, _NOTHING.key, _joined, state)
             ends = accumulate(self._lengths[k] for k in chunks)
             for k, end in zip(chunks, ends, strict=True):
                 part = whole[end - self._lengths[k] : end]
                 arrays[k] = da.from_delayed(part, shape=(self._lengths[k],), dtype=np.float64)
         return da.concatenate([arrays[k] for k in sorted(arrays)])
-
-    def together(self) -> Block:
-        """All samples as one block in memory, for solvers of other packages."""
-        blocks = [pair for own in self._crew.call(_blocks, self._rows)[1] for pair in own]
-        return join_blocks([block for _, block in sorted(blocks, key=lambda pair: pair[0])])
-
-
-class _Kept:
-    """A state inside a task, where Dask would take a pair for a part of its graph."""
-
-    def __init__(self, state: Any) -> None:
-        self.state = state
-
-    def __reduce__(self) -> Any:
-        return _Kept, (_sent(self.state),)
-
-
-def _put(actor: Any, token: str, key: int, function: Any, kept: _Kept, parts: Any) -> Any:
-    return actor.call(token, [], key, function, kept.state, parts).result()
-
-
-def _read(actor: Any, token: str, kept: _Kept) -> Any:
-    return actor.call(token, [], _READ, _joined, kept.state).result()
-
-
-#: The number under which nothing worth keeping is kept.
-_READ = -1
 
 
 # --- from collections to rows ---------------------------------------------------------------

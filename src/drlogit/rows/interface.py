@@ -30,7 +30,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .arrays import FloatArray, IndexArray
-from .blocks import Block, Totals
+from .blocks import Block, Totals, join_blocks
 from .reductions import Reduction, Sum
 
 BlockState: TypeAlias = Any
@@ -67,11 +67,18 @@ class Rows(ABC):
     offsets: State  # the index of the first sample of each block
     layout: Any = None  # cache: the coordinates of the last fit with domains (engine.tables)
 
-    @abstractmethod
     def run(
         self, function: BlockFunction, state: Any = None, *arguments: Any
     ) -> tuple[State, tuple[Any, ...]]:
         """Apply a block function to every block; new state and combined reductions."""
+        new, reductions = self.visit(function, state, arguments)
+        return new, tuple([item.value for item in reductions])
+
+    @abstractmethod
+    def visit(
+        self, function: BlockFunction, state: Any, arguments: tuple[Any, ...]
+    ) -> tuple[State, tuple[Reduction, ...]]:
+        """The same with reductions that can be combined further."""
 
     @abstractmethod
     def pair(self, one: State, other: State) -> State:
@@ -97,9 +104,10 @@ class Rows(ABC):
     def with_features(self, features: State, n_columns: int) -> Rows:
         """The same samples with other features, a dense array for each block."""
 
-    @abstractmethod
     def together(self) -> Block:
         """All samples as one block in memory, for solvers of other packages."""
+        _, (parts,) = self.run(_listed, self.offsets)
+        return join_blocks([block for _, block in sorted(parts, key=lambda part: part[0])])
 
     @abstractmethod
     def with_flip_multiples(self, flip_multiples: State) -> Rows:
@@ -139,6 +147,10 @@ class Rows(ABC):
     def flip_costs(self, unit: float) -> FloatArray:
         """The flip cost of each sample, for this unit."""
         return np.asarray(self.gather(self.run(_flip_costs, None, unit)[0]))
+
+
+def _listed(block: Block, first: int) -> tuple[None, tuple[Sum]]:
+    return None, (Sum([(first, block)]),)
 
 
 def _totals(block: Block, _: BlockState) -> tuple[None, tuple[Sum]]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import FloatArray, IndexArray, Matrix
-from .blocks import Block, join_blocks
+from .blocks import Block
 from .interface import BlockFunction, BlockState, Rows
 from .matrix import held, matmat, nonzeros, take_columns, thin_copy
 from .reductions import Reduction, merge_reductions
@@ -45,41 +45,32 @@ class LocalRows(Rows):
         self.offsets: Any = (0, *accumulate(lengths[:-1]))
         self._n_threads = min(n_threads, len(blocks))
 
-    def run(
-        self, function: BlockFunction, state: Any = None, *arguments: Any
-    ) -> tuple[Any, tuple[Any, ...]]:
-        """Apply a block function to every block; new state and combined reductions."""
-        if len(self.blocks) == 1:  # nothing to combine; this matters for small fits
-            before = None if state is None else state[0]
-            only, reductions = function(self.blocks[0], before, *arguments)
-            new: Any = (self.blocks[0].beside(only),)
-        else:
-            new, reductions = self.visit(function, state, arguments)
-        return new, tuple([item.value for item in reductions])
-
     def visit(
         self, function: BlockFunction, state: Any, arguments: tuple[Any, ...]
     ) -> tuple[Any, tuple[Reduction, ...]]:
-        """Like :meth:`run`, with reductions that can be combined further."""
+        """Consecutive blocks by each thread."""
         blocks = self.blocks
         states = (None,) * len(blocks) if state is None else state
-        errors = np.geterr()
 
         def visit_some(first: int, last: int) -> tuple[list[BlockState], tuple[Reduction, ...]]:
             new, merged = [], None
-            with np.errstate(**errors):  # a new thread starts with NumPy's defaults
-                for block, before in zip(blocks[first:last], states[first:last], strict=True):
-                    after, found = function(block, before, *arguments)
-                    new.append(block.beside(after))
-                    merged = found if merged is None else merge_reductions(merged, found)
+            for block, before in zip(blocks[first:last], states[first:last], strict=True):
+                after, found = function(block, before, *arguments)
+                new.append(block.beside(after))
+                merged = found if merged is None else merge_reductions(merged, found)
             return new, merged or ()
 
         if self._n_threads == 1:
             new, merged = visit_some(0, len(blocks))
             return tuple(new), merged
+        errors = np.geterr()
+
+        def in_thread(first: int, last: int) -> tuple[list[BlockState], tuple[Reduction, ...]]:
+            with np.errstate(**errors):  # a new thread starts with NumPy's defaults
+                return visit_some(first, last)
+
         cuts = np.linspace(0, len(blocks), self._n_threads + 1).astype(int).tolist()
-        jobs = [self._pool.submit(visit_some, *cut) for cut in pairwise(cuts)]
-        done = [job.result() for job in jobs]
+        done = list(self._pool.map(in_thread, cuts[:-1], cuts[1:]))
         merged = reduce(merge_reductions, (reductions for _, reductions in done))
         return tuple(after for new, _ in done for after in new), merged
 
@@ -103,10 +94,6 @@ class LocalRows(Rows):
     def gather(self, state: Any) -> FloatArray:
         """Join a state of one vector per block, in the order of the samples."""
         return np.concatenate(state)
-
-    def together(self) -> Block:
-        """All samples as one block in memory, for solvers of other packages."""
-        return join_blocks(self.blocks)
 
     def shifted(self, shift: FloatArray) -> LocalRows:
         """The same samples with features ``x - shift``; nothing dense is copied."""
