@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..rows.arrays import FloatArray
+from ..rows.arrays import FloatArray, is_dask
 from ..rows.checks import ParameterError, as_numbers
 from .ball_words import sentences
 from .features import Feature, Features, position_of
@@ -120,15 +120,8 @@ class Ball:
         categories: Any = None,
         bounds: Any = None,
     ) -> None:
-        stated = {
-            "epsilon": epsilon,
-            "kappa": kappa,
-            "norm": norm,
-            "feature_costs": feature_costs,
-            "categories": categories,
-            "bounds": bounds,
-        }
-        self._set(_tolerances=None, _features=None, **stated)
+        self._set(epsilon=epsilon, kappa=kappa, norm=norm, feature_costs=feature_costs)
+        self._set(categories=categories, bounds=bounds, _tolerances=None, _features=None)
         self._check()
 
     def _set(self, **values: Any) -> None:
@@ -144,7 +137,7 @@ class Ball:
         if isinstance(self.kappa, Mapping):
             for value in self.kappa.values():
                 check_kappa(value, least=0.0)
-        elif np.ndim(self.kappa) == 1 or _is_dask(self.kappa):
+        elif np.ndim(self.kappa) == 1 or is_dask(self.kappa):
             pass  # one cost for each row, checked with the rows
         elif not (isinstance(self.kappa, str) and self.kappa in (BY_ROW, TOLERATED)):
             check_kappa(self.kappa, least=0.0)
@@ -313,10 +306,9 @@ class Ball:
             return stated
         if np.ndim(stated) == 1:
             costs = as_numbers(stated, "feature_costs")
-            if costs.shape != (len(features.each),) or not (costs > 0.0).all():
+            if costs.size != len(features.each):
                 raise ValueError(
-                    f"feature_costs must be {len(features.each)} numbers > 0 (inf: cannot be "
-                    f"wrong), got {costs!r:.60}"
+                    f"feature_costs must be {len(features.each)} numbers > 0, got {costs!r:.60}"
                 )
             return _by_name(costs, features)
         grouped = features.categories.copy()
@@ -475,10 +467,6 @@ def _is_listed(value: Any, size: int | None = None) -> bool:
     """Whether a value is a sequence, of this size."""
     listed = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
     return listed and (size is None or len(value) == size)
-
-
-def _is_dask(value: Any) -> bool:
-    return hasattr(value, "dask")
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -70,9 +70,10 @@ def _labels(epsilon: float | None, kappa: Any) -> str:
 
 def _tolerated_labels(epsilon: float | None, tolerances: StatedTolerances) -> str:
     times = 1.0 if epsilon is None else epsilon
-    if not isinstance(tolerances.labels, tuple):
-        return _wrong_labels(times * tolerances.labels)
-    each = [f"{percent(times * t)} of those labelled {c!r}" for c, t in tolerances.labels]
+    labels = tolerances.labels
+    if not isinstance(labels, Mapping):
+        return _wrong_labels(times * labels)
+    each = [f"{percent(times * t)} of those labelled {c!r}" for c, t in labels.items()]
     return f"Labels may be wrong: {', '.join(each)}."
 
 
@@ -84,7 +85,7 @@ def _tolerated_columns(epsilon: float | None, tolerances: StatedTolerances) -> l
     """What was declared of columns that have not been seen."""
     times = 1.0 if epsilon is None else epsilon
     said = list[str]()
-    for column, own in tolerances.columns:
+    for column, own in tolerances.columns.items():
         share = f"; if it is a category, in {percent(times * own)} of the rows"
         off = f"may be off by {times * own:g} on average{share if own < 1.0 else ''}"
         said.append(f"{column} {off if own else 'cannot be wrong'}.")

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
@@ -52,15 +52,7 @@ class _Numbers(Sequence[Feature]):
     def __len__(self) -> int:
         return self.deviations.size
 
-    @overload
-    def __getitem__(self, j: int) -> Feature: ...
-
-    @overload
-    def __getitem__(self, j: slice) -> list[Feature]: ...
-
-    def __getitem__(self, j: int | slice) -> Feature | list[Feature]:
-        if isinstance(j, slice):
-            return [self[k] for k in range(len(self))[j]]
+    def __getitem__(self, j: Any) -> Any:
         j = range(len(self))[j]
         return Feature(self.names[j], np.array([j]), deviation=float(self.deviations[j]))
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -230,11 +231,7 @@ class Problem:
             return 0.0
         if not self.several:
             return self.cost.dual_norm(coefficients)
-        kept, K = self.penalised, self.n_classes
-        scaled = coefficients[:, kept] / self.costs[kept]
-        if self.norm.name == "l1":
-            return float(np.ptp(scaled, axis=0).max(initial=0.0))
-        return max(self.norm.dual(scaled[j] - scaled[k]) for k in range(1, K) for j in range(k))
+        return max(self.cost.dual_norm(one - other) for one, other in combinations(coefficients, 2))
 
     def allows(self, coefficients: FloatArray, lam: float) -> bool:
         """Whether ``‖β / c‖_* ≤ λ``, up to rounding."""

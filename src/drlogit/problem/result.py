@@ -19,7 +19,6 @@ import numpy as np
 from ..rows.arrays import FloatArray
 from .ball import Ball, ColumnBall
 from .dual_point import DualPoint
-from .parameters import ADMITTED
 from .proof import save_proof
 from .stopping import Stop
 
@@ -233,8 +232,7 @@ class Result:
     objective, dual_objective, gap
         On the data it was fitted to: the worst-case expected log-loss of the model, a certified
         lower bound on what any model of the class can reach, and their difference, all in nats.
-    admitted
-        The class consists of models with at most this many log-odds per standard deviation of
+        The class consists of models with at most 10,000 log-odds per standard deviation of
         features that cannot move or are bounded, between two categories of one group, and at the
         means of all features (with several classes, between any two classes).  Coefficients of
         features that can move are not restricted.
@@ -271,11 +269,6 @@ class Result:
     info: dict[str, Any] = field(default_factory=dict)
     ball: Ball | None = None
     column_ball: ColumnBall | None = None
-
-    @property
-    def admitted(self) -> float:
-        """The bound holds for models with at most this many log-odds per standard deviation."""
-        return ADMITTED
 
     @property
     def flip_share(self) -> FloatArray:

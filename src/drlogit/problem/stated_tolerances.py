@@ -17,16 +17,16 @@ TOLERATED: Final = "tolerated"
 
 @dataclass(frozen=True)
 class StatedTolerances:
-    """What was declared; mappings have become sorted pairs, so that equal ones are equal.
+    """What was declared.
 
-    ``labels`` is a share of the labels, or pairs of labels and shares.  ``numbers`` is a share of a
+    ``labels`` is a share of the labels, or has one for each label.  ``numbers`` is a share of a
     standard deviation and ``categories`` one of the rows; None stands for sampling error.
     """
 
     labels: Any
     numbers: float | None
     categories: float | None
-    columns: tuple[tuple[Any, float], ...]
+    columns: dict[Any, float]
 
     @classmethod
     def checked(
@@ -37,22 +37,21 @@ class StatedTolerances:
         columns: Mapping[Any, float],
     ) -> StatedTolerances:
         """``ValueError`` names what was typed, the value found and the value wanted."""
-        by_label = dict(labels) if isinstance(labels, Mapping) else {"": labels}
-        _check("labels", by_label.values(), 1.0)
+        _check("labels", labels.values() if isinstance(labels, Mapping) else [labels], 1.0)
         _check("numbers", [] if numbers is None else [numbers], math.inf)
         _check("categories", [] if categories is None else [categories], 1.0)
         for column, value in columns.items():
             _check("columns", [value], math.inf, f" for {column!r:.60}")
-        given = _pairs(by_label) if isinstance(labels, Mapping) else labels
-        return cls(given, numbers, categories, _pairs(columns))
+        labels = dict(labels) if isinstance(labels, Mapping) else labels
+        return cls(labels, numbers, categories, dict(columns))
 
     def kappa(self, class_shares: Mapping[Any, float] | None) -> Any:
         """The cost of a wrong label, by label if the tolerances are."""
-        if not isinstance(self.labels, tuple):
-            return cost_of(self.labels)
+        given = self.labels
+        if not isinstance(given, Mapping):
+            return cost_of(given)
         if class_shares is None:
             raise ValueError("labels has a share for each label, so y is needed, too")
-        given = dict(self.labels)
         if set(given) != set(class_shares):
             raise ValueError(
                 f"labels must have a share for each of the labels {list(class_shares)!r:.80}, got "
@@ -63,7 +62,7 @@ class StatedTolerances:
     def of_columns(self, features: Features) -> dict[int, float]:
         """The costs of the columns that were named, by position."""
         found = {}
-        for column, value in self.columns:
+        for column, value in self.columns.items():
             place = position_of(column, features.names, "columns")
             if features.each[place].is_category:
                 _check("columns", [value], 1.0, f" for the category {column!r:.60}")
@@ -73,11 +72,7 @@ class StatedTolerances:
     @property
     def arguments(self) -> dict[str, Any]:
         """The arguments that state these tolerances."""
-        words = {
-            name: dict(value) if isinstance(value, tuple) else value
-            for name, value in self.__dict__.items()
-        }
-        stated = {k: v for k, v in words.items() if v is not None and v != {}}
+        stated = {k: v for k, v in vars(self).items() if v is not None and v != {}}
         if stated.get("labels") == 0:
             del stated["labels"]
         return stated
@@ -99,7 +94,3 @@ def _check(name: str, values: Any, most: float, of: str = "") -> None:
             raise ParameterError(
                 name, f"must be {wanted}{of} (0: cannot be wrong), got {value!r:.40}"
             )
-
-
-def _pairs(given: Mapping[Any, Any]) -> tuple[tuple[Any, Any], ...]:
-    return tuple(sorted(given.items(), key=lambda item: str(item[0])))
