@@ -9,7 +9,7 @@ from benchmarks import stated
 import domain_zoo
 import zoo
 from drlogit.dual.certify import certify, pieces_of_dual_point
-from drlogit.dual.pieces import PieceCoordinates, pieces_of_model
+from drlogit.dual.pieces import PieceCoordinates
 from drlogit.problem.parameters import ADMITTED
 
 
@@ -58,20 +58,6 @@ def test_a_model_beyond_the_class_has_a_bound_of_zero(domains):
     assert near.dual > 0.05
     far = problem.join(fit.coef, fit.intercept + 1.1 * ADMITTED)
     assert certify(problem, far, point=near.point).dual == 0.0
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_the_dual_point_of_a_model_has_its_probabilities_and_moves_nothing(seed):
-    case = domain_zoo.generated(seed)
-    problem = stated.problem(**case)
-    coef = np.random.default_rng(seed).standard_normal(case["X"].shape[1])
-    (found,) = pieces_of_model(problem, problem.join(coef, 0.3 * case["fit_intercept"]))
-    u = case["y"] * (case["X"] @ coef + 0.3 * case["fit_intercept"])
-    w = domain_zoo.weights_of(case)
-    np.testing.assert_allclose(found.q, w, rtol=1e-12)
-    np.testing.assert_allclose(found.m, w / (1.0 + np.exp(u)), rtol=1e-9)
-    assert not found.flipped.any()
-    assert not found.items.any()
 
 
 def test_dual_points_of_other_problems_are_not_taken():

@@ -13,8 +13,10 @@ from benchmarks.stated import solve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import class_zoo
 import zoo
 from drlogit.dual.certify import certify
+from drlogit.dual.label_points import LabelPoint, label_bound
 from drlogit.problem.problem import Problem
 
 pytestmark = pytest.mark.slow
@@ -199,3 +201,22 @@ def test_collinear_free_columns():
         v = problem.join(np.append(exact.coef, [3.0, -2.0]), exact.intercept - 1.0)
         point = zoo.dual_point(problem, v, exact.flip_share)
         assert certify(problem, v, point=point).gap < 1e-8
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 4, 5])
+def test_a_scaled_point_proves_the_same_bound(seed):
+    X, y, ball = class_zoo.generated(seed, n_classes=3)
+    ball |= {"kappa": np.inf, "epsilon": 1e-3}
+    problem = stated.problem(X, y, **ball)
+    model = np.zeros((3, problem.rows.n_columns))
+    kept = np.count_nonzero(problem.penalised)
+    flow = np.random.default_rng(seed).standard_normal((3, kept)) * np.abs(X).mean()
+    point = LabelPoint(label_bound(problem, model, None).unscaled, flow)
+    found = label_bound(problem, model, point)
+    assert not np.allclose(found.point.flow, flow)  # far outside
+    again = label_bound(problem, model, found.point)
+    assert again.point is not found.point
+    np.testing.assert_allclose(again.point.flow, found.point.flow, rtol=1e-9)
+    for one, other in zip(found.point.shares, again.point.shares, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9)
+    assert again.value == pytest.approx(found.value, rel=1e-9)

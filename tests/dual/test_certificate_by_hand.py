@@ -1,21 +1,18 @@
-"""Values and bounds against closed forms and scalar searches, with no other solver in between.
+"""Values and bounds against closed forms, with no other solver in between.
 
 With one sample z, or several that agree, the dual asks for ``‖c (s - a) z‖ + κ a ≤ ε``: the
 adversary buys s at the lower of the two prices, and the optimum is ``H(ε / min(‖c z‖, κ))``.
 With the intercept alone it may flip ε/κ of the labels, and the larger class keeps what is left.
-With one feature the optimum is a minimum over β, which needs no solver.
 """
 
 from __future__ import annotations
 
 import math
-from functools import partial
 
 import numpy as np
 import pytest
 import scipy.special
 from benchmarks import stated
-from scipy.optimize import minimize_scalar
 
 import domain_zoo
 import drlogit
@@ -125,62 +122,6 @@ def test_the_dual_point_of_a_fit_proves_its_bound(shape, warm):
     assert w @ scipy.special.entr([s, 1.0 - s]).sum(axis=0) == pytest.approx(
         result.dual_objective, abs=1e-8
     )
-
-
-# --- scalar searches --------------------------------------------------------------------------
-
-
-def objective(beta: float, b: float, x, y, w, epsilon: float, kappa: float, cost: float) -> float:
-    """(P) at one coefficient and its best λ, as it stands on paper.
-
-    The objective is piecewise linear in λ: its minimum is at the lower end or where a hinge bends.
-    """
-    u = y * (x * beta + b)
-    least = abs(beta) / cost
-    loss = float(w @ np.log1p(np.exp(-u)))
-    if math.isinf(kappa):
-        return epsilon * least + loss
-    bends = [least, *(u[u > kappa * least] / kappa)]
-    return loss + min(epsilon * lam + float(w @ np.maximum(u - kappa * lam, 0.0)) for lam in bends)
-
-
-def minimum(function, size: float) -> tuple[float, float]:
-    """Least value of a convex function on [-size, size], and where."""
-    found = minimize_scalar(function, bounds=(-size, size), options={"xatol": 1e-11})
-    return float(found.fun), float(found.x)
-
-
-SETTINGS = [(epsilon, kappa) for epsilon in (0.02, 0.1) for kappa in (0.25, 1.0, math.inf)]
-
-
-@pytest.mark.parametrize(("epsilon", "kappa"), SETTINGS)
-@pytest.mark.parametrize("fit_intercept", [True, False])
-def test_one_feature(fit_intercept, epsilon, kappa):
-    rng = np.random.default_rng(5)
-    y = np.array([1.0, -1.0, 1.0, 1.0, -1.0])
-    x = 0.7 * y + rng.standard_normal(5) + 1.0
-    w, cost = rng.dirichlet(np.full(5, 3.0)), 1.3
-
-    def value(beta, b):
-        return objective(beta, b, x, y, w, epsilon, kappa, cost)
-
-    def profile(beta):
-        return minimum(partial(value, beta), 30.0)[0] if fit_intercept else value(beta, 0.0)
-
-    optimum, _ = minimum(profile, 20.0)
-    case = {
-        "X": x[:, None], "y": y, "epsilon": epsilon, "kappa": kappa, "sample_weight": w,
-        "feature_costs": [cost], "fit_intercept": fit_intercept,
-    }  # fmt: skip
-    problem, solution = stated.problem(**case), stated.solve(**case, tol=1e-9)
-    assert solution.objective == pytest.approx(optimum, abs=1e-8)
-    assert optimum - 1e-8 <= solution.dual_objective <= optimum + 1e-12
-    for _ in range(40):
-        v, dual = rng.uniform(-4.0, 4.0, (2, 1 + fit_intercept))
-        point = zoo.dual_point(problem, dual, rng.random(5))
-        certificate = certify(problem, v, point=point)
-        assert certificate.dual <= optimum + 1e-12
-        assert certificate.primal == pytest.approx(value(*v, *[0.0][fit_intercept:]), abs=1e-12)
 
 
 def test_without_a_dual_point_the_flips_are_those_that_pay():

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from benchmarks import stated
+from scipy.special import entr
 
 from drlogit.dual._certificate import (
     FREE,
@@ -64,95 +65,104 @@ def some_probabilities(rng, size):
     return s
 
 
-class Pair:
-    """The flip pair, its coordinates, a dual point, and the objective in fifty digits."""
+class Labels:
+    """Samples of K labels, a dual point, and the objective in fifty digits."""
 
     def __init__(self, seed):
         rng = self.rng = np.random.default_rng(seed)
-        self.N, self.n = int(rng.integers(2, 9)), int(rng.integers(1, 5))
-        self.intercept = bool(rng.integers(2))
-        self.X = rng.normal(size=(self.N, self.n)) * 10.0 ** rng.integers(-3, 4, size=self.n)
-        self.X += 10.0 ** rng.integers(-1, 3, size=self.n) * rng.integers(0, 2, size=self.n)
-        self.y = rng.choice([-1.0, 1.0], size=self.N)
-        self.w = rng.uniform(0.1, 1.0, size=self.N)
-        self.w /= self.w.sum()
-        self.kappa = float(rng.choice([0.3, 1.0, 5.0]))
-        self.epsilon = float(rng.choice([1e-3, 0.1, 1.0]))
-        self.norm = str(rng.choice(["l1", "l2", "linf"]))
-        free = rng.uniform(size=self.n) < 0.4
-        Z = np.column_stack([self.X, np.ones(self.N)]) if self.intercept else self.X
-        self.costs = np.where(free, 1.0, rng.uniform(0.2, 5.0, size=self.n))
-        mean = self.w @ self.X if self.intercept else np.zeros(self.n)
-        spread = np.sqrt(self.w @ (self.X - mean) ** 2)
-        tail = [1.0] if self.intercept else []
-        self.coordinates = Coordinates(
-            kind=np.append(free.astype(np.int32), np.ones(len(tail), np.int32)),
-            costs=np.append(self.costs, tail),
-            norm=NORMS[self.norm],
-            spread=np.append(spread, tail),
-            mean=np.append(mean, np.zeros(len(tail))),
-            size=np.append(np.sqrt(self.w @ self.X**2), tail),
-            intercept=self.n if self.intercept else None,
-        )
-        s, a = some_probabilities(rng, self.N), some_probabilities(rng, self.N)
-        a = np.minimum(a, s) if rng.uniform() < 0.5 else a
-        if free.any() or self.intercept:  # most points owe too much to prove anything
-            s, a = self._nearly_feasible(Z, s, a, np.flatnonzero(self.coordinates.kind == FREE))
-        self.sums = DualSums(
-            Z.T @ (self.w * (s - a) * self.y),
-            self.kappa * float(self.w @ a),
-            float(self.w @ entropy(s)),
-            self.N,
-        )
-
-    def _nearly_feasible(self, Z, s, a, free):
-        for _ in range(50):
-            rows = (self.w * self.y)[:, None] * Z[:, free]
-            step = np.linalg.lstsq(rows.T, rows.T @ (s - a), rcond=None)[0]
-            s = np.clip(s - step, 0.0, 1.0)
-        return s, a
+        self.K, self.N, n = 2 + seed % 3, int(rng.integers(2, 9)), int(rng.integers(1, 5))
+        self.intercept, self.norm = bool(rng.integers(2)), str(rng.choice(["l1", "l2", "linf"]))
+        X = rng.normal(size=(self.N, n)) * 10.0 ** rng.integers(-3, 4, size=n)
+        X += 10.0 ** rng.integers(-1, 3, size=n) * rng.integers(0, 2, size=n)
+        self.y, self.w = rng.integers(self.K, size=self.N), rng.dirichlet(np.full(self.N, 3.0))
+        self.kappa, self.epsilon = float(rng.choice([0.3, 1.0, 5.0])), rng.choice([1e-3, 0.1, 1.0])
+        self.Z = np.column_stack([X, np.ones(self.N)]) if self.intercept else X
+        free = np.append(rng.uniform(size=n) < 0.4, self.Z[0, n:] > 0.0)
+        costs = np.where(free, 1.0, rng.uniform(0.2, 5.0, size=free.size))
+        mean = self.w @ self.Z if self.intercept else np.zeros(n)
+        spread = np.sqrt(self.w @ (self.Z - mean) ** 2)
+        mean[n:], spread[n:] = 0.0, 1.0
+        size = np.sqrt(self.w @ self.Z**2)
+        arrays = free.astype(np.int32), costs, NORMS[self.norm], spread, mean, size
+        self.coordinates = Coordinates(*arrays, n if self.intercept else None, self.K)
+        p, a = rng.dirichlet(np.full(self.K, rng.choice([0.2, 1.0])), size=(2, self.N))
+        observed = np.eye(self.K)[self.y]
+        a = observed + rng.choice([0.0, 0.01, 1.0]) * (a - observed)
+        for _ in range(100 if free.any() else 0):  # most points owe too much to prove anything
+            terms = self.w[:, None] * self.Z[:, free]
+            p -= np.linalg.lstsq(terms.T, terms.T @ (p - a), rcond=None)[0]
+            p = np.maximum(p, 0.0) / np.maximum(p, 0.0).sum(axis=1, keepdims=True)
+        G = ((p - a) * self.w[:, None]).T @ self.Z
+        flow = None
+        if self.norm != "l1" and rng.integers(2):
+            flow = rng.normal(size=(self.K * (self.K - 1) // 2, (~free).sum())) * np.abs(G).max()
+        entropy = float(self.w @ entr(p).sum(axis=1))
+        spent = self.kappa * float(self.w @ (1.0 - a[np.arange(self.N), self.y]))
+        self.sums = DualSums(-G[1:].ravel(), spent, entropy, self.N, flow)
 
     def model(self, size):
-        """An admitted model: free coefficients up to ``size`` of what is admitted."""
-        kind, spread = self.coordinates.kind, self.coordinates.spread
-        x = self.rng.normal(size=kind.size) * 10.0 ** self.rng.uniform(-3, 3)
-        worst = self.sums.gradient.copy()
-        if self.intercept:
-            worst -= self.coordinates.mean * worst[-1]
-        for j in np.flatnonzero(kind == FREE):
-            x[j] = size * ADMITTED / spread[j] * self.rng.choice([np.sign(worst[j]), 1.0, -1.0])
-        if self.intercept:
-            x[-1] -= self.coordinates.mean @ x
-        return x * (1.0 - 1e-12)  # the reference point is rounded
+        """An admitted model: free coefficients differ by up to ``size`` of what is admitted."""
+        known, rng = self.coordinates, self.rng
+        x = rng.normal(size=(self.K, known.kind.size)) * 10.0 ** rng.uniform(-3, 3)
+        left = np.reshape(self.sums.gradient, (self.K - 1, -1))
+        left = np.vstack([-left.sum(axis=0), left])
+        left -= np.outer(left[:, -1], known.mean) if self.intercept else 0.0
+        for j in np.flatnonzero(known.kind == FREE):
+            ends = left[:, j] > 0.0 if rng.integers(2) else rng.integers(2, size=self.K)
+            x[:, j] = size * ADMITTED / known.spread[j] * ends
+        x[:, -1] -= x @ known.mean if self.intercept else 0.0
+        return x[1:] * (1.0 - 1e-12) - x[0] * (1.0 - 1e-12)  # the reference point is rounded
 
     def value(self, x, extra):
-        beta = exact(x[: self.n])
-        penalised = np.flatnonzero(self.coordinates.kind[: self.n] == IN_NORM)
-        lam = dual_norm([beta[j] / mpmath.mpf(self.costs[j]) for j in penalised], self.norm)
-        lam += mpmath.mpf(extra)
+        inside = np.flatnonzero(self.coordinates.kind == IN_NORM)
+        rows = [[mpmath.mpf(0)] * x.shape[1], *map(exact, x)]
+        lam = mpmath.mpf(extra) + max(
+            dual_norm([(a[j] - b[j]) / mpmath.mpf(self.coordinates.costs[j]) for j in inside],
+                      self.norm)
+            for a, b in itertools.combinations(rows, 2)
+        )  # fmt: skip
         total = mpmath.mpf(self.epsilon) * lam
-        for row, label, weight in zip(self.X, self.y, self.w, strict=True):
-            u = mpmath.fdot(exact(row), beta) + (mpmath.mpf(x[-1]) if self.intercept else 0)
-            u *= int(label)
-            flipped = max(mpmath.mpf(0), u - mpmath.mpf(self.kappa) * lam)
-            total += mpmath.mpf(weight) * (log1p_exp(-u) + flipped)
-        return total, lam
+        for z, label, weight in zip(self.Z, self.y, self.w, strict=True):
+            s = [mpmath.fdot(exact(z), row) for row in rows]
+            loss = mpmath.log(mpmath.fsum(mpmath.exp(each - s[label]) for each in s))
+            flipped = max(mpmath.mpf(0), s[label] - min(s) - mpmath.mpf(self.kappa) * lam)
+            total += mpmath.mpf(weight) * (loss + flipped)
+        return total
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_no_admitted_model_is_below_the_bound_of_any_point(seed):
-    pair = Pair(seed)
-    bound, factor = lower_bound(pair.coordinates, pair.epsilon, pair.sums)
-    assert 0.0 <= factor <= 1.0
-    for size, extra in itertools.product([0.0, 1e-6, 1e-3, 1.0], [0.0, 0.1, 10.0]):
-        x = pair.model(size)
-        value, _ = pair.value(x, extra)
-        assert value >= bound
+def test_no_admitted_model_is_below_the_bound_of_any_point():
+    bounds = []
+    for labels in map(Labels, range(60)):
+        bound, factor = lower_bound(labels.coordinates, labels.epsilon, labels.sums)
+        assert 0.0 <= factor <= 1.0
+        bounds.append(bound)
+        for size, extra in itertools.product([0.0, 1e-6, 1e-3, 1.0], [0.0, 0.1]):
+            assert labels.value(labels.model(size), extra) >= bound
+    assert sum(bound > 1e-3 for bound in bounds) > 15
 
 
-def test_the_points_of_this_test_prove_something():
-    bounds = [lower_bound(p.coordinates, p.epsilon, p.sums)[0] for p in map(Pair, range(40))]
-    assert sum(bound > 1e-3 for bound in bounds) > 10
+@pytest.mark.parametrize("norm", NORMS)
+def test_what_several_labels_use_of_the_norm(norm):
+    """At least what any flow with this divergence carries; in full what its own one does."""
+    rng = np.random.default_rng(0)
+    costs, mean = np.array([2.0, 0.5, 1.0]), np.array([0.3, -2.0, 0.0])
+    kind = np.array([IN_NORM, IN_NORM, FREE], np.int32)
+    known = Coordinates(kind, costs, NORMS[norm], np.ones(3), mean, np.ones(3), 2, 3)
+    flow, size = rng.normal(size=(3, 2)), NORMS[norm].value
+    G = np.array([flow[0] + flow[1], flow[2] - flow[0], -flow[1] - flow[2]])  # 01, 02, 12
+    gradient = -np.column_stack([G, [0.5, 0.2, -0.7]])
+    gradient[:, :2] += np.outer(gradient[:, 2], mean[:2])
+    gradient = gradient[1:].ravel()
+    equal = sum(size(costs[:2] * (G[j] - G[k]) / 3.0) for j, k in ((0, 1), (0, 2), (1, 2)))
+    own = sum(size(costs[:2] * row) for row in flow)
+    if norm == "l1":
+        equal = own = 0.5 * float(costs[:2] @ np.abs(G).sum(axis=0))
+    assert known.used(gradient) == pytest.approx(equal, rel=1e-12)
+    assert known.used(gradient, 0.0, flow) == pytest.approx(own, rel=1e-12)
+    more = 1e-6 * size(costs[:2] * known.sizes[:2])
+    more *= 1.0 if norm == "l1" else 2.0  # 2/K of it for each of three pairs
+    assert known.used(gradient, 1e-6, flow) <= own + more * (1.0 + 1e-6)
+    assert known.used(gradient, 1e-6) == pytest.approx(equal + more, abs=0.2 * more)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -234,12 +244,19 @@ def one_free_column(**changed):
 
 def test_the_charge_is_what_the_worst_admitted_model_gains():
     g = np.array([1e-6, -2e-6])
-    sums = DualSums(g, 0.0, 0.5, 10)
     # |β| = B/2 and ±B at the mean, where g·(β, b) = g_1 β + g_b (b' - 3β).
     by_hand = ADMITTED * (abs(1e-6 + 3.0 * 2e-6) / 2.0 + 2e-6)
-    bound, factor = lower_bound(one_free_column(), 1.0, sums)
+    bound, factor = lower_bound(one_free_column(), 1.0, DualSums(g, 0.0, 0.5, 10))
     assert bound == pytest.approx(0.5 - by_hand, rel=1e-9)
     assert factor == 1.0
+    # Three labels: half of all their gradients, each at either end of the range.
+    several = one_free_column(n_labels=3)
+    left = np.array([[-1e-6, 0.0], [-2e-6, 0.0]])
+    assert several.charge(left.ravel()) == pytest.approx(ADMITTED * 3e-6 / 2.0, rel=1e-9)
+    ends = np.array([[1.0, -3.0], [0.5, -1.5]]) * ADMITTED / 2.0  # 0 at the mean
+    assert several.admits(0.99 * ends.ravel())
+    assert not several.admits(1.01 * ends.ravel())
+    assert not several.admits(0.99 * (ends * [[1.0], [-1.0]]).ravel())  # too far apart
 
 
 def test_rounding_is_charged_to_every_level_of_a_group():

@@ -66,17 +66,6 @@ def test_compiled_losses_beyond_all_numbers():
     assert math.isnan(big[3])
 
 
-def test_the_probability_of_the_other_label_is_the_slope():
-    u, step = np.linspace(-6.0, 6.0, 50), 1e-5
-    slope = (log_loss(u + step) - log_loss(u - step)) / (2.0 * step)
-    np.testing.assert_allclose(-slope, flip_probability(u), atol=1e-9)
-
-
-def test_entropy_at_its_ends_and_middle():
-    np.testing.assert_array_equal(entropy(np.array([0.0, 1.0])), [0.0, 0.0])
-    assert entropy(one(0.5))[0] == pytest.approx(math.log(2.0), rel=1e-15)
-
-
 @given(margins, shares)
 def test_entropy_is_the_conjugate_of_the_log_loss(u, s):
     """``h(u) ≥ H(s) - su`` for all s, with equality at ``s = 1/(1+e^u)``: weak duality itself."""

@@ -119,37 +119,26 @@ CASES = [case for case in zoo.ZOO if not sp.issparse(case.X)][::3]
 
 
 @pytest.mark.parametrize("case", CASES, ids=repr)
-def test_integer_weights_are_duplicated_rows(case):
-    counts = 1 + np.arange(len(case.y)) % 3
-    weights = case.options.get("sample_weight")
-    rest = {k: v for k, v in case.options.items() if k != "sample_weight"}
-    base = np.ones(len(case.y)) if weights is None else weights
-    weighted = stated.problem(case.X, case.y, sample_weight=counts * base, **rest)
+def test_repeated_rows_flipped_labels_and_other_units(case):
+    """Integer weights, none included; then ``(X, ε, κ) → c (X, ε, κ)`` gives ``(β, λ)/c``."""
+    options, counts = case.options, np.arange(len(case.y)) % 3
+    counts[np.unique(case.y, return_index=True)[1]] = 1
+    base = options.get("sample_weight")
+    base = np.ones(len(case.y)) if base is None else base
+    weighted = stated.problem(case.X, case.y, **options | {"sample_weight": counts * base})
     repeated = stated.problem(
         np.repeat(case.X, counts, axis=0), np.repeat(case.y, counts),
-        sample_weight=np.repeat(base, counts), **rest,
+        **options | {"sample_weight": np.repeat(base, counts)},
     )  # fmt: skip
     assert_equal_objectives(weighted, repeated, lambda v: v)
-
-
-@pytest.mark.parametrize("case", CASES, ids=repr)
-def test_flipped_labels_flip_the_coefficients(case):
-    assert_equal_objectives(
-        case.build(), stated.problem(case.X, -case.y, **case.options), np.negative
-    )
-
-
-@pytest.mark.parametrize("case", CASES, ids=repr)
-@pytest.mark.parametrize("c", [1e-3, 4.0])
-def test_data_radius_and_flip_cost_scale_together(case, c):
-    """``(X, ε, κ) → c (X, ε, κ)`` gives ``(β, λ)/c``."""
-    options = case.options
-    radius = {"epsilon": c * options["epsilon"], "kappa": c * options["kappa"]}
-    scaled = stated.problem(c * case.X.astype(np.float64), case.y, **(options | radius))
+    flipped = stated.problem(case.X, -case.y, **options)
+    assert_equal_objectives(case.build(), flipped, np.negative)
     n = case.X.shape[1]
-    assert_equal_objectives(
-        case.build(), scaled, lambda v: np.append(v[:n] / c, v[n:]), lambda lam: lam / c
-    )
+    for c in (1e-3, 4.0):
+        radius = {"epsilon": c * options["epsilon"], "kappa": c * options["kappa"]}
+        scaled = stated.problem(c * case.X.astype(np.float64), case.y, **options | radius)
+        scale = np.append(np.full(n, c), np.ones(scaled.costs.size - n))
+        assert_equal_objectives(case.build(), scaled, scale.__rtruediv__, lambda lam, c=c: lam / c)
 
 
 def assert_equal_objectives(one: Problem, other: Problem, convert, convert_lam=lambda lam: lam):
@@ -205,14 +194,6 @@ LABELS = {
 def test_labels_of_every_kind(kind):
     """The label that sorts last is the positive class."""
     np.testing.assert_array_equal(check_labels(LABELS[kind], 12), Y)
-
-
-def test_zero_weights_remove_samples():
-    weights = np.where(np.arange(12) < 8, 1.0, 0.0)
-    some = stated.problem(X, Y, sample_weight=pd.Series(1e-300 * weights), **OPTIONS)
-    fewer = stated.problem(X[:8], Y[:8], **OPTIONS)
-    assert some.objective(V) == pytest.approx(fewer.objective(V), rel=1e-14)
-    assert some.best_lambda(V) == pytest.approx(fewer.best_lambda(V), rel=1e-14)
 
 
 def frozen(array: np.ndarray) -> np.ndarray:
