@@ -1,6 +1,6 @@
 """The speed bars in one run: ratios of processor time, one thread on both sides, gaps beside them.
 
-    python -m benchmarks.bars [small tables search first dense paths sets references scaling memory
+    python -m benchmarks.bars [small tables search dense paths sets references scaling memory
                                places]
 
 Shapes and seeds here were never used to choose a constant of the package: whoever tunes, tunes
@@ -129,42 +129,6 @@ def search(repeats: int) -> Iterator[tuple[str, float, float]]:
         )
         what = f"{name}, {times['ours']:.2f} s"
         yield what, times["ours"] / times["plain"], float(np.max(clf.dual_gap_))
-
-
-FIRST = """
-import time, numpy as np, scipy.sparse as sp, pandas as pd
-from benchmarks.pipelines import usual
-from benchmarks import stated
-rng = np.random.default_rng(1)
-X = rng.standard_normal((300, 8)); y = X[:, 0] + rng.standard_normal(300) > 0
-if {kind!r} == "sparse": X = sp.random_array((300, 40), density=.1, rng=1, format="csr")
-options = {{}}
-if {kind!r} == "table":
-    X = pd.DataFrame(X[:, :2]).assign(c=rng.choice(list("abcd"), 300))
-    X.columns = ["a", "b", "c"]
-    options["categorical_features"] = "from_dtype"
-clf = stated.classifier(.05, 2., **options)
-times = []
-for _ in range(3):
-    start = time.perf_counter(); clf.fit(X, y)
-    times.append(time.perf_counter() - start)
-print(1e3 * (times[0] - min(times[1:])))
-"""
-
-
-def first(repeats: int) -> Iterator[tuple[str, float, float]]:
-    """Milliseconds by which the first fit of a process exceeds the second."""
-    for kind in ("dense", "sparse", "table"):
-        runs = [
-            subprocess.run(
-                [sys.executable, "-W", "ignore", "-c", FIRST.format(kind=kind)],
-                capture_output=True,
-                text=True,
-                check=True,
-            )
-            for _ in range(repeats)
-        ]
-        yield f"{kind}, ms over the second", min(float(run.stdout) for run in runs), 0.0
 
 
 def dense(repeats: int) -> Iterator[tuple[str, float, float]]:
@@ -331,7 +295,7 @@ def places(repeats: int) -> Iterator[tuple[str, float, float]]:
                 yield f"{place} kappa={kappa}", times[place] / times["memory"], fits[place][1][-1]
 
 
-_ALL = (small, tables, search, first, dense, paths, sets, references, scaling, memory, places)
+_ALL = (small, tables, search, dense, paths, sets, references, scaling, memory, places)
 SUITES = {suite.__name__: suite for suite in _ALL}
 
 

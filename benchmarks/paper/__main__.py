@@ -97,8 +97,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         metavar="DIR",
         help="folder for the report and the rows",
     )
-    parser.add_argument("--methods", nargs="+", metavar="METHOD", help="run only these methods")
-    parser.add_argument("--sets", nargs="+", metavar="SET", help="run only these data sets")
     parser.add_argument(
         "--report-only", action="store_true", help="run nothing: the report of what is there"
     )
@@ -110,9 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     begun = time.monotonic()
     wanted = [name for name in NAMES if "all" in options.what or name in options.what]
     for run in [run for name in wanted for run in plan(name, options.quick)]:
-        chosen = options.sets is None or run["data"] in options.sets
-        chosen &= options.methods is None or run["method"] in options.methods
-        if options.report_only or not chosen or rows.get(run) is not None:
+        if options.report_only or rows.get(run) is not None:
             continue
         measured = measure(run)
         if isinstance(measured, str):

@@ -125,3 +125,18 @@ def test_distances():
     other = start_from(problem, replace(result, dual=None))
     assert other.sampled
     assert other.distance >= X.shape[1] / 1000
+
+
+def test_levels_that_lost_their_weight_since_the_start():
+    """Samples without weight may be at "none" where nobody else is."""
+    rng = np.random.default_rng(0)
+    level = rng.integers(0, 4, 40)
+    X = np.column_stack([np.eye(4)[level][:, :3], rng.standard_normal(40)])
+    y = X[:, 0] + X[:, 3] + rng.logistic(size=40) > 0.0
+    options = {"epsilon": 0.05, "categories": [[0, 1, 2]]}
+    start = stated.solve(X, y, **options)
+    weights = np.where(level == 3, 0.0, 1.0)
+    found = stated.solve(X, y, **options, sample_weight=weights, start=start)
+    exact = stated.solve(X[level < 3], y[level < 3], **options, tol=1e-9)
+    assert found.converged
+    assert found.objective == pytest.approx(exact.objective, abs=1e-6)

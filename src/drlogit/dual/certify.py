@@ -160,11 +160,13 @@ def _pieces(
     own = np.asarray(mine.sample - int(first), dtype=np.intp)
     q = w[own] * mine.share
     left = np.maximum(w - np.bincount(own, q, minlength=n), 0.0)
-    none = np.zeros((n, mine.items.shape[1]), dtype=np.uint8)
+    # Samples without weight may be at levels that are none here: the point may be of other weights.
+    there, some = np.flatnonzero(w > 0.0), np.flatnonzero(q > 0.0)
+    none = np.zeros((there.size, mine.items.shape[1]), dtype=np.uint8)
     return PieceMasses(
-        np.concatenate([np.arange(n), own]),
-        np.concatenate([np.zeros(n, dtype=bool), mine.flipped]),
-        np.concatenate([none, mine.items]),
-        np.concatenate([left, q]),
-        np.concatenate([left * s, q * mine.s]),
+        np.concatenate([there, own[some]]),
+        np.concatenate([np.zeros(there.size, dtype=bool), mine.flipped[some]]),
+        np.concatenate([none, mine.items[some]]),
+        np.concatenate([left[there], q[some]]),
+        np.concatenate([left[there] * s[there], q[some] * mine.s[some]]),
     ), ()

@@ -205,7 +205,8 @@ class TableLayout:
         norm, free = known.kind == IN_NORM, known.kind == FREE
         free[self.bounded] = False
         scale = np.ones(self.size)  # costs in the norm, standard deviations of free columns
-        scale[:last][norm], scale[:last][free] = known.costs[norm], 1.0 / known.spread[free]
+        spread = np.where(known.spread > 0.0, known.spread, 1.0)  # of constant columns
+        scale[:last][norm], scale[:last][free] = known.costs[norm], 1.0 / spread[free]
         places = np.flatnonzero(norm)
         cone = cone_of(problem.norm.name, places, last) if places.size else no_norm(last)
         cones, length = Cones(cone, self._rows(n_samples)), n_samples // 64 + 300
