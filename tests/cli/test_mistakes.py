@@ -33,7 +33,7 @@ MISTAKES = [
     (f"{T} --tol 0", 1, "--tol must be"),
     (f"{T} --max-iter 0", 1, "--max-iter must be"),
     (f"{T} --max-time -3", 1, "--max-time must be"),
-    (f"{T} --tolerate labels=5", 1, "--tolerate must be a share from 0 to 1, such as 0.05"),
+    (f"{T} --tolerate labels=5", 1, "--tolerate labels must be a share from 0 to 1, such as 0.05"),
     (f"{T} --tolerate labels:sick=0.1", 1, "--tolerate must name one of the labels ill, well"),
     (f"{T} --tolerate agee=2", 1, "'agee'"),
     (f"{T} --holdout 30 x.csv", 1, "--holdout must be a share between 0 and 1 and a file"),

@@ -54,7 +54,7 @@ def run(arguments: Namespace, console: Console) -> int:
             models,
             samples.X,
             samples.labels,
-            ball=stated_ball(arguments, asked.classes, asked.model.ball_),
+            ball=stated_ball(arguments, samples, asked.classes, asked.model.ball_),
             metric=asked.costs(arguments.cost) or arguments.metric or "error",
             limit=arguments.limit,
             threshold=asked.threshold(arguments.threshold),

@@ -56,8 +56,7 @@ class Asked:
 
     @property
     def classes(self) -> list[Any]:
-        labels: list[Any] = self.model.classes_.tolist()
-        return labels
+        return list(self.model.classes_.tolist())
 
     @property
     def positive(self) -> Any:
@@ -137,26 +136,27 @@ def _split(file: DataFile, table: Any, arguments: argparse.Namespace) -> FileSam
 
 
 def stated_ball(
-    arguments: argparse.Namespace, classes: list[Any], ball: Ball | None
+    arguments: argparse.Namespace, samples: FileSamples, classes: list[Any], ball: Ball | None
 ) -> Ball | None:
     """The ball that the options state; what they leave open is as in ``ball``."""
     if arguments.tolerate:
-        ball = _tolerating(dict(arguments.tolerate), classes)
-    given = {name: value for name, value in vars(arguments).items() if value is not None}
-    changes: dict[str, Any] = {name: given[name] for name in ("epsilon", "norm") if name in given}
-    if "kappa" in given:
-        changes["kappa"] = _kappa(given["kappa"], classes)
+        ball = _tolerating(dict(arguments.tolerate), samples, classes)
+    given = {name: vars(arguments).get(name) for name in ("epsilon", "norm", "kappa")}
+    changes = {name: value for name, value in given.items() if value is not None}
+    if "kappa" in changes:
+        changes["kappa"] = _kappa(changes["kappa"], classes)
     return (ball or Ball()).replace(**changes) if changes else ball
 
 
-def _tolerating(given: dict[str, float], classes: list[Any]) -> Ball:
-    kinds = ("labels", "numbers", "categories")
-    stated: dict[str, Any] = {name: given.pop(name) for name in kinds if name in given}
-    named = [name for name in given if name.startswith("labels:")]
-    if named:
-        shares = {name.removeprefix("labels:"): given.pop(name) for name in named}
+def _tolerating(given: dict[str, float], samples: FileSamples, classes: list[Any]) -> Ball:
+    kinds = given.keys() & {"labels", "numbers", "categories"}
+    stated: dict[str, Any] = {name: given.pop(name) for name in kinds}
+    shares = {n.removeprefix("labels:"): given.pop(n) for n in [*given] if n.startswith("labels:")}
+    if shares:
         others = dict.fromkeys(classes, stated.get("labels", 0.0))
         stated["labels"] = others | by_label(shares, classes, "tolerate")
+    if hasattr(samples.X, "columns"):
+        given = {samples.file.find(n, list(samples.X), "tolerate"): t for n, t in given.items()}
     return Ball.tolerating(**stated, columns=given)
 
 

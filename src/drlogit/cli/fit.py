@@ -61,7 +61,7 @@ def run(arguments: Namespace, console: Console) -> int:
     if arguments.holdout is not None:
         samples = _keep_rows_out(samples, arguments)
     classes = np.unique(samples.labels).tolist()
-    estimator = _estimator(arguments, classes)
+    estimator = _estimator(arguments, samples, classes)
     positive = notes.get("positive", classes[1]) if len(classes) == 2 else None
     counts = listed([f"{label} ({np.sum(samples.labels == label)})" for label in classes], 8)
     said = "" if positive is None else f"; positive class: {positive} (--positive names another)"
@@ -108,16 +108,16 @@ def _keep_rows_out(samples: FileSamples, arguments: Namespace) -> FileSamples:
     return FileSamples(samples.file, samples.X.iloc[fitted], labels[fitted], weights)
 
 
-def _estimator(arguments: Namespace, classes: list[Any]) -> Any:
+def _estimator(arguments: Namespace, samples: FileSamples, classes: list[Any]) -> Any:
     """The estimator that the options state."""
     settings = {
         name: getattr(arguments, name)
         for name in ("missing", "class_weight", "tol", "max_iter", "max_time")
     }
-    settings["ball"] = stated_ball(arguments, classes, None)
+    ball = stated_ball(arguments, samples, classes, None)
     if arguments.cv is not None:
-        return DRLogisticRegressionCV(cv=arguments.cv, **settings)
-    return DRLogisticRegression(**settings)
+        return DRLogisticRegressionCV(cv=arguments.cv, ball=ball, **settings)
+    return DRLogisticRegression(ball=ball, **settings)
 
 
 def _record(model: Any, samples: FileSamples) -> dict[str, Any]:

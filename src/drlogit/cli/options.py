@@ -113,9 +113,8 @@ def add_ball_options(parser: argparse.ArgumentParser, default: str) -> Add:
         f"{default})"
     )
     add("--tolerate NAME=AMOUNT...", said, type=amount)
-    # The parameters of Ball.tolerating.
-    names = ("labels", "numbers", "categories", "columns")
-    parser.get_default("flags").update(dict.fromkeys(names, "--tolerate"))
+    shares = {name: f"--tolerate {name}" for name in ("labels", "numbers", "categories")}
+    parser.get_default("flags").update(shares, columns="--tolerate")  # of Ball.tolerating
     add = group(parser, "advanced")
     said = "radius of the ball; 2 beside --tolerate is twice what was declared"
     add("--epsilon RADIUS", said, type=float)

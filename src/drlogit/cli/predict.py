@@ -49,7 +49,7 @@ def run(arguments: Namespace, console: Console) -> int:
         decided = probabilities[:, positive] >= threshold
         chosen = np.where(decided, positive, 1 - positive)
         console.note(
-            f"{asked.positive} is predicted from a probability of {threshold:g} on"
+            f"{asked.positive} is predicted from a probability of {threshold:.4g} on"
             f"{' (from drlogit threshold)' if threshold == asked.notes.get('threshold') else ''}"
         )
     predictions = asked.model.classes_[chosen].tolist()

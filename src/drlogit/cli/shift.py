@@ -34,10 +34,10 @@ def run(arguments: Namespace, console: Console) -> int:
     old, new = asked.samples, read_asked(arguments, console, arguments.new).samples
     if new.y is None:
         console.note(f"{new.file.name} has no labels, so the loss there is estimated")
-    ball = stated_ball(arguments, asked.classes, asked.model.ball_)
+    ball = stated_ball(arguments, old, asked.classes, asked.model.ball_)
     with console.progress("shift"):
         found = measure_shift(asked.model, old.X, old.labels, new.X, new.y, ball=ball)
-    record = {**vars(found), "ball": found.ball.allowed()}
-    record["columns"] = found.columns.to_dict("records")
+    columns = found.columns.to_dict("records")
+    record = {**vars(found), "ball": found.ball.allowed(), "columns": columns}
     console.answer(record, lambda: str(found))
     return Exit.DONE

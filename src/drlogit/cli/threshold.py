@@ -50,7 +50,7 @@ def run(arguments: Namespace, console: Console) -> int:
             asked.samples.X,
             asked.samples.labels,
             costs=asked.costs(arguments.cost),
-            ball=stated_ball(arguments, asked.classes, asked.model.ball_),
+            ball=stated_ball(arguments, asked.samples, asked.classes, asked.model.ball_),
             pos_label=asked.positive,
             confidence_level=arguments.confidence_level,
             random_state=0,

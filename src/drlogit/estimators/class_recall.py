@@ -56,13 +56,12 @@ def neglected(
             f" epsilon/kappa allows {flips:.2%} of all labels to be wrong, which is "
             f"{min(flips / shares[k], 1.0):.0%} of the size of this class."
         )
-    often = ""
+    said += " Remedies: class_weight='balanced' (--class-weight balanced)"
     if len(classes) == 2:
         own = scores[:, 0] if k == 1 else -scores[:, 0]
         threshold = expit(np.quantile(own, 1.0 - shares[k]))
-        often = f"; a threshold of {threshold:.2g} predicts the class as often as it occurs"
-    return (
-        f"{said} Remedies: class_weight='balanced' (--balanced on the command line), a threshold "
-        f"below 0.5 (--threshold of drlogit predict{often}), or smaller tolerances (a smaller "
-        "epsilon, a larger kappa)."
-    )
+        said += (
+            f", a threshold below 0.5 (--threshold of drlogit predict; a threshold of "
+            f"{threshold:.2g} predicts the class as often as it occurs)"
+        )
+    return f"{said}, or smaller tolerances (a smaller epsilon, a larger kappa)."

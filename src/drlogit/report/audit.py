@@ -218,8 +218,8 @@ class Audit:
             )
         if each.promise is None:
             steps.append(
-                "Pass rows that no model has seen as holdout=(X, y): then this report has limits "
-                "that hold for new rows."
+                "Pass rows that no model has seen as holdout=(X, y) (--unseen): then this report "
+                "has limits that hold for new rows."
             )
         return steps
 

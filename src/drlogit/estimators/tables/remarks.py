@@ -88,7 +88,7 @@ def _on_text(levels: Counter[str], name: str, column: TableColumn) -> list[str]:
         return []
     return [
         f"{name} is ignored because it looks like a row identifier ({len(levels)} different "
-        "texts); name it in categorical_features (--categorical on the command line) to keep it"
+        "texts); name it in categorical_features (--categorical-features) to keep it"
     ]
 
 
