@@ -72,8 +72,7 @@ class PieceCoordinates:
         end = n + with_none.size + n_groups
         # Without an intercept the offset is its own coordinate, or minus the sum of the "none".
         self.offset = n - 1 if problem.fit_intercept else end
-        self.own_offset = not problem.fit_intercept and not domains.with_none.all()
-        self.tied = not problem.fit_intercept and bool(domains.with_none.all())
+        self.anchored = problem.fit_intercept or not domains.with_none.all()
         self.size = end + int(not problem.fit_intercept)
 
     def coordinates(self, problem: Problem) -> Coordinates:
@@ -82,10 +81,9 @@ class PieceCoordinates:
         kind[:n][problem.penalised] = IN_NORM
         costs, mean, spread, scale = np.ones(size), np.zeros(size), np.ones(size), np.ones(size)
         costs[:n], scale[:n] = problem.costs, problem.rows.column_scale
-        anchored = problem.fit_intercept or self.own_offset
-        if anchored:
+        if self.anchored:
             mean[:n] = problem.rows.totals.means
-        spread[:n] = spreads(mean[:n], np.square(scale[:n]), intercept=anchored)
+        spread[:n] = spreads(mean[:n], np.square(scale[:n]), intercept=self.anchored)
         for g, group in enumerate(domains.groups):
             kind[group], kind[self.high[g]] = GROUP + g, -1 - g
             # A category comes with its samples and goes with those that change it.
@@ -100,10 +98,10 @@ class PieceCoordinates:
         # The samples as they are, and how far their pieces can go for ε.
         scale[places] += 2.0 * problem.epsilon / domains.bounded_costs
         mean[self.offset], spread[self.offset], scale[self.offset] = 0.0, 1.0, 1.0
-        if self.tied:
+        if not self.anchored:
             spread[self.offset] = 0.0  # no coordinate of its own
             scale[self.none] = 3.0
-        intercept = self.offset if anchored else None
+        intercept = self.offset if self.anchored else None
         return Coordinates(kind, costs, problem.norm, spread, mean, scale, intercept)
 
     def model(self, coefficients: FloatArray) -> FloatArray:
@@ -117,7 +115,7 @@ class PieceCoordinates:
 
     def settled(self, gradient: FloatArray) -> FloatArray:
         """The gradient with an offset that is tied to the "none" counted there."""
-        if self.tied:
+        if not self.anchored:
             gradient = gradient.copy()
             gradient[self.none] -= gradient[self.offset]
             gradient[self.offset] = 0.0

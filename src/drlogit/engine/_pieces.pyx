@@ -63,16 +63,15 @@ cdef class PieceState:
     kappa     flip costs of the samples, infinite for labels out of reach
     slope     slopes of a linear loss -s u instead of the log-loss, or none
     starts    where the pieces of each sample begin, and the end
-    new       how many pieces of each sample were found in the last visit; they are its last ones
     pieces    ``Piece`` by ``Piece``; ``sets``: their moved items as bits
-    now       scores and τ of the samples; ``loss``: the sum of their losses
+    now       scores and τ of the samples
     step      ``Step`` by ``Step``; ``change``: of scores and τ; ``dlam``: the direction
     """
     cdef readonly const double[::1] kappa, slope
-    cdef readonly const Py_ssize_t[::1] starts, new
+    cdef readonly const Py_ssize_t[::1] starts
     cdef readonly const double[:, ::1] pieces, step, now, change
     cdef readonly const uint64_t[:, ::1] sets
-    cdef readonly double loss, dlam
+    cdef readonly double dlam
     cdef tuple parts
     cdef const Piece* piece
     cdef const Step* along
@@ -80,10 +79,10 @@ cdef class PieceState:
 
     def __init__(self, *parts):
         cdef Py_ssize_t N, n
-        (self.kappa, self.slope, self.starts, self.new, self.pieces, self.sets, self.now,
-         self.loss, self.step, self.change, self.dlam) = self.parts = parts
+        (self.kappa, self.slope, self.starts, self.pieces, self.sets, self.now, self.step,
+         self.change, self.dlam) = self.parts = parts
         N, n = self.kappa.shape[0], self.pieces.shape[0]
-        fit(self.starts.shape[0] == N + 1 and self.starts[N] == n and self.new.shape[0] == N
+        fit(self.starts.shape[0] == N + 1 and self.starts[N] == n
             and self.slope.shape[0] in (0, N), "samples")
         fit(self.now.shape[0] == 2 and self.now.shape[1] == N and self.change.shape[0] == 2
             and self.change.shape[1] == N, "scores")
@@ -264,9 +263,9 @@ def open_pieces(Table t, kappa, slope, const double[::1] x):
     """The samples at ``x``, without any piece: the first linearisation finds one for each label."""
     now = np.full((2, t.N), -INFINITY)
     cdef double[:, ::1] at = now
-    state = PieceState(kappa, slope, np.zeros(t.N + 1, np.intp), np.zeros(t.N, np.intp),
-                       np.zeros((0, 6)), np.zeros((0, t.W), np.uint64), now, 0.0, np.zeros((0, 4)),
-                       np.zeros((2, t.N)), 0.0)
+    state = PieceState(kappa, slope, np.zeros(t.N + 1, np.intp), np.zeros((0, 6)),
+                       np.zeros((0, t.W), np.uint64), now, np.zeros((0, 4)), np.zeros((2, t.N)),
+                       0.0)
     cdef Visit visit = Visit(t, state, x)
     cdef Py_ssize_t i
     with nogil:
@@ -294,7 +293,7 @@ cdef class Linearisation(Visit):
     # the new state, with n pieces so far
     cdef double[:, ::1] piece_table, now
     cdef uint64_t[:, ::1] set_table
-    cdef Py_ssize_t[::1] starts, new
+    cdef Py_ssize_t[::1] starts
     cdef Piece* pieces
     cdef uint64_t* sets
     cdef Py_ssize_t n
@@ -312,10 +311,10 @@ cdef class Linearisation(Visit):
         self.lam = x[t.P - 1]
         self.room = np.empty((t.G + t.nb + 1) * sizeof(Item), "u1")
         self.items = <Item*>&self.room[0]
-        most = state.starts[t.N] + 1 + (2 * t.N if refused is None else np.sum(refused.new))
+        most = 2 * t.N + 1 + (state if refused is None else refused).starts[t.N]
         self.piece_table, self.now = np.empty((most, 6)), np.empty((2, t.N))
         self.set_table = np.empty((most, t.W), np.uint64)
-        self.starts, self.new = np.empty(t.N + 1, np.intp), np.zeros(t.N, np.intp)
+        self.starts = np.empty(t.N + 1, np.intp)
         self.pieces, self.sets = <Piece*>&self.piece_table[0, 0], &self.set_table[0, 0]
         self.sums = np.zeros(t.P * t.P + 3 * t.P + _sums.SCALARS)
         self.parts = linearised(&self.sums[0], t.P, t.P * t.P)
@@ -328,7 +327,7 @@ cdef class Linearisation(Visit):
     cdef void step(self, Py_ssize_t i) noexcept nogil:
         """Move a sample and take in the pieces that are worth more than τ - μ there."""
         cdef Py_ssize_t first = self.n, known
-        cdef double best = -INFINITY, y = self.t.rows.y[i], w = self.t.w[i], top
+        cdef double y = self.t.rows.y[i], w = self.t.w[i], top, best
         self.starts[i] = first
         self.now[0, i] = self.at.now[0, i] + self.primal * self.at.change[0, i]
         self.now[1, i] = self.at.now[1, i] + self.primal * self.at.change[1, i]
@@ -339,12 +338,10 @@ cdef class Linearisation(Visit):
         top = self.carry_over(i)
         known = self.n
         if self.refused is not None:
-            self.copy_new(i)
-        else:
-            best = self.search(i, first, known, top, y, 0.0)
-            if self.at.kappa[i] < INFINITY:
-                best = max(best, self.search(i, first, known, top, -y, self.at.kappa[i]))
-        self.new[i] = self.n - known
+            self.copy_new(i, known - first)
+        best = self.search(i, first, top, y, 0.0)
+        if self.at.kappa[i] < INFINITY:
+            best = max(best, self.search(i, first, top, -y, self.at.kappa[i]))
         self.parts.scalars[_sums.LOSS] += w * best
         if known > first:
             self.parts.scalars[_sums.MISSING] += w * max(best - top, 0.0)
@@ -385,8 +382,8 @@ cdef class Linearisation(Visit):
                 lack = max(lack, p[k].r + KEPT * o[k].r - top)
         return top + lack
 
-    cdef double search(self, Py_ssize_t i, Py_ssize_t first, Py_ssize_t known, double top,
-                       double label, double flip) noexcept nogil:
+    cdef double search(self, Py_ssize_t i, Py_ssize_t first, double top, double label,
+                       double flip) noexcept nogil:
         """The best value under a label; its piece joins if it is new and worth more than τ - μ."""
         cdef Py_ssize_t k, e, pick = 0, size = self.t.W * sizeof(uint64_t)
         cdef const int* codes = &self.t.codes[i, 0] if self.t.C else NULL
@@ -409,16 +406,16 @@ cdef class Linearisation(Visit):
         for k in range(pick):
             e = self.items[k].number
             moved[e >> 6] |= <uint64_t>1 << (e & 63)
-        for k in range(first, known):
+        for k in range(first, self.n):
             if self.pieces[k].y == label and memcmp(self.sets + k * self.t.W, moved, size) == 0:
                 return best
         self.n += 1
         return best
 
-    cdef void copy_new(self, Py_ssize_t i) noexcept nogil:
-        """The pieces that were new where a refused step led to."""
-        cdef Py_ssize_t W = self.t.W, new = self.refused.new[i]
-        cdef Py_ssize_t first = self.refused.starts[i + 1] - new
+    cdef void copy_new(self, Py_ssize_t i, Py_ssize_t known) noexcept nogil:
+        """The pieces that were new where a refused step led to, after those ``known`` here."""
+        cdef Py_ssize_t W = self.t.W, first = self.refused.starts[i] + known
+        cdef Py_ssize_t new = self.refused.starts[i + 1] - first
         memcpy(self.pieces + self.n, self.refused.piece + first, new * sizeof(Piece))
         memcpy(self.sets + self.n * W, self.refused.moved + first * W, new * W * sizeof(uint64_t))
         self.n += new
@@ -611,9 +608,9 @@ def linearise_pieces(Table t, both, const double[::1] x, double primal, double d
     """Move by these lengths along the state's direction, to ``x``: the state and its conditions.
 
     Pieces that matter there are taken in.  ``both`` is a state, or a state and the one that a
-    refused step led to; then no piece is searched for, and those that were new there are taken in.
-    Where losses are above those of the pieces by more than ``most_missing``, there are no
-    conditions, because such a step will be refused.
+    refused step led to, whose new pieces are taken in, too.  Where losses are above those of the
+    pieces by more than ``most_missing``, there are no conditions, because such a step will be
+    refused.
     """
     cdef PieceState state, refused
     state, refused = both if isinstance(both, tuple) else (both, None)
@@ -628,14 +625,12 @@ def linearise_pieces(Table t, both, const double[::1] x, double primal, double d
             for i in range(t.N):
                 visit.conditions(i)
             visit.finish()
-    if refused is not None:
-        scalars[_sums.LOSS] = state.loss
     scalars[_sums.VALUE], scalars[_sums.COUNT] = scalars[_sums.LOSS], visit.n
     visit.borrowed.free()
-    found = (visit.starts, visit.new, visit.piece_table[:visit.n], visit.set_table[:visit.n])
-    return PieceState(state.parts[0], state.parts[1], *[np.asarray(part) for part in found],
-                      np.asarray(visit.now), scalars[_sums.LOSS], np.zeros((visit.n, 4)),
-                      np.zeros((2, t.N)), 0.0), np.asarray(visit.sums)
+    found = (visit.starts, visit.piece_table[:visit.n], visit.set_table[:visit.n], visit.now,
+             np.zeros((visit.n, 4)), np.zeros((2, t.N)))
+    return PieceState(*state.parts[:2], *[np.asarray(part) for part in found],
+                      0.0), np.asarray(visit.sums)
 
 
 # --- directions -----------------------------------------------------------------------------------
@@ -766,7 +761,7 @@ cdef class Direction(Visit):
         """The state with this direction, and the sums."""
         self.borrowed.free()
         step = np.asarray(self.step_table)[:self.step_table.shape[0] - 1]
-        found = PieceState(*self.at.parts[:8], step, np.asarray(self.change), self.dlam)
+        found = PieceState(*self.at.parts[:6], step, np.asarray(self.change), self.dlam)
         return found, np.asarray(self.sums)
 
 
