@@ -8,7 +8,6 @@ import math
 import tracemalloc
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 from benchmarks import stated
@@ -33,15 +32,6 @@ def fitted(seed):
     assert found.gap <= 1e-6
     assert found.status is drlogit.Status.OPTIMAL
     return case, found
-
-
-def numbers_of(case):
-    """The same data as numbers: half of a group's cost for each of its columns."""
-    costs = case["feature_costs"].copy()
-    for group in case["categories"]:
-        costs[group] /= 2.0
-    kept = {key: case[key] for key in case if key not in ("categories", "bounds")}
-    return kept | {"feature_costs": costs}
 
 
 def over_all_pieces(case):
@@ -93,12 +83,6 @@ def test_the_optimum_over_all_pieces(seed):
     assert drlogit.verify(found, case["X"], case["y"], sample_weight=case["sample_weight"])
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_never_more_pessimistic_than_the_same_data_as_numbers(seed):
-    case = domain_zoo.generated(seed) | {"norm": "l1"}
-    assert stated.solve(**case).objective <= stated.solve(**numbers_of(case)).objective + 1e-6
-
-
 @pytest.mark.parametrize("number", [3036, 21029])
 def test_radii_at_which_only_immovable_features_count_are_proven(number):
     """λ goes to zero, and the dual point takes many corrections until its charge is small."""
@@ -133,16 +117,6 @@ def test_its_own_solution_needs_no_iteration_and_is_its_proof(seed):
     assert pieces_of_dual_point(other, found.dual) is None
 
 
-def test_small_ranges_are_the_model_with_norm_constraints():
-    # Nothing pays where flips are cheap: λ is then large beside all coefficients.
-    case = domain_zoo.generated(2, n_immovable=0) | {"kappa": 0.3, "epsilon": 0.02, "norm": "l1"}
-    found = stated.solve(**case, tol=1e-10)
-    low, high = stated.problem(**case).domains.ranges(np.append(found.coef, 0.0))
-    assert (high - low <= found.lam * stated.problem(**case).domains.group_costs).all()
-    numbers = stated.solve(**numbers_of(case), tol=1e-10)
-    assert found.objective == pytest.approx(numbers.objective, abs=1e-9)
-
-
 def test_immovable_groups_are_infinite_costs():
     case = domain_zoo.generated(5, n_immovable=0)
     case["feature_costs"][[j for group in case["categories"] for j in group]] = math.inf
@@ -162,21 +136,6 @@ def test_far_bounds_are_no_bounds(seed):
     assert found.gap <= 1e-8
     # A mass of ε/10⁶ that is moved to the end lacks its own loss of the gain of an endless move.
     assert -0.1 * math.log(2.0) / 1e6 <= found.objective - near.objective <= 2e-8
-
-
-def test_two_levels_are_a_bounded_column():
-    rng = np.random.default_rng(0)
-    column = (rng.random(60) < 0.4).astype(float)
-    x = rng.standard_normal(60)
-    y = 2.0 * column + x + rng.logistic(size=60) > 0.5
-    ball = {"epsilon": 0.1, "kappa": math.inf, "tol": 1e-10}
-    one = np.column_stack([column, x])
-    bounded = stated.solve(one, y, **ball, bounds=([0.0, -math.inf], [1.0, math.inf]))
-    dropped = stated.solve(one, y, **ball, categories=[[0]])
-    two = np.column_stack([column, 1.0 - column, x])
-    full = stated.solve(two, y, **ball, categories=[[0, 1]])
-    assert dropped.objective == pytest.approx(bounded.objective, abs=1e-9)
-    assert full.objective == pytest.approx(bounded.objective, abs=1e-9)
 
 
 def test_epsilon_max_where_flips_level_everything_is_that_of_numbers():
@@ -221,19 +180,6 @@ def test_a_model_outside_the_class_is_not_proven(domains):
     found = stated.solve(X, y, epsilon=0.02, kappa=np.inf, fit_intercept=False, **how)
     assert found.status is not drlogit.Status.OPTIMAL
     assert np.isfinite(found.coef).all()
-
-
-def test_separable_data_without_flips():
-    rng = np.random.default_rng(1)
-    groups = np.eye(4)[rng.integers(0, 4, 100)]
-    X = np.column_stack([groups, rng.random(100)])
-    y = groups[:, 0] + groups[:, 1] > 0.0
-    for epsilon in (1e-4, 1e-2, 0.3):
-        found = stated.solve(
-            X, y, epsilon=epsilon, kappa=math.inf, categories=[[0, 1, 2, 3]],
-            bounds=(-np.inf, np.array([np.inf] * 4 + [1.0])),
-        )  # fmt: skip
-        assert found.gap <= 1e-6
 
 
 # --- bounds ---------------------------------------------------------------------------------
@@ -301,39 +247,22 @@ def test_immovable_features_beside_many_categories_are_proven(fit_intercept, kap
 # --- a table, on rows of every kind -----------------------------------------------------------
 
 
-def loans():
-    """Texts as groups, age and months within bounds, amounts as they are."""
+def table():
+    """Groups of 7, 3 and 5 levels, two numbers between 0 and 1, and two open ones."""
     rng = np.random.default_rng(7)
-    frame = pd.DataFrame(
-        {
-            "job": rng.choice("clerk driver teacher nurse cook retired student".split(), 400),
-            "savings": rng.choice("little some much".split(), 400, p=[0.7, 0.2, 0.1]),
-            "purpose": rng.choice("car furniture education business other".split(), 400),
-            "age": rng.integers(20, 70, 400),
-            "months": 6 * rng.integers(1, 9, 400),
-            "amount": np.exp(rng.normal(8.0, 0.7, 400)).round(-2),
-            "late_payments": rng.poisson(0.5, 400),
-        }
-    )
-    score = np.log(frame["amount"] / 3000) + 1.6 * frame["late_payments"] - 3.0
-    score += 1.6 * (frame["savings"] == "little") + 1.2 * (frame["purpose"] == "business")
-    y = (score + rng.logistic(size=400) > 0.0).to_numpy()
-    texts = [pd.get_dummies(frame[c], dtype=float) for c in ("job", "savings", "purpose")]
-    numbers = frame[["age", "months", "amount", "late_payments"]].astype(float)
-    X = np.column_stack([*texts, numbers / numbers.std()])
-    ends = np.cumsum([0, *(text.shape[1] for text in texts)])
-    lower, upper = np.full((2, X.shape[1]), [[-np.inf], [np.inf]])
-    lower[-4:-2], upper[-4:-2] = 0.0, X[:, -4:-2].max(axis=0) + 1.0
-    options = {
-        "epsilon": 0.1, "kappa": 2.0, "bounds": (lower, upper), "tol": 1e-8,
-        "categories": [list(range(a, b)) for a, b in itertools.pairwise(ends)],
-    }  # fmt: skip
-    return X, y, options
+    groups = [np.eye(m)[rng.integers(0, m, 400)] for m in (7, 3, 5)]
+    X = np.column_stack([*groups, rng.random((400, 2)), rng.standard_normal((400, 2))])
+    y = X @ rng.standard_normal(19) + rng.logistic(size=400) > 0.5
+    lower, upper = np.full((2, 19), [[-np.inf], [np.inf]])
+    lower[15:17], upper[15:17] = 0.0, 1.0
+    categories = [list(range(7)), [7, 8, 9], list(range(10, 15))]
+    options = {"epsilon": 0.1, "kappa": 2.0, "bounds": (lower, upper), "tol": 1e-8}
+    return X, y, options | {"categories": categories}
 
 
 @pytest.fixture(scope="module")
 def dense_fit():
-    X, y, options = loans()
+    X, y, options = table()
     found = stated.solve(X, y, **options)
     assert found.gap <= 1e-8
     return found
@@ -350,22 +279,13 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_of_every_kind_give_the_same_answer(kind, dense_fit):
-    X, y, options = loans()
+    X, y, options = table()
     found = stated.solve(KINDS[kind](X), y, **options, n_jobs=2 if kind == "threads" else None)
     assert found.gap <= 1e-8
     near = 1e-6 if kind == "float32" else 1e-9
     assert found.objective == pytest.approx(dense_fit.objective, abs=near)
     flips = np.asarray(found.flip_share).sum()
     assert flips == pytest.approx(dense_fit.flip_share.sum(), abs=1e-2)
-
-
-def test_samples_that_occur_twice_are_merged(dense_fit):
-    X, y, options = loans()
-    found = stated.solve(np.repeat(X, 2, axis=0), np.repeat(y, 2), **options)
-    assert found.info["distinct_samples"] <= len(y)
-    assert found.flip_share.size == 2 * len(y)
-    assert found.gap <= 1e-8
-    assert found.objective == pytest.approx(dense_fit.objective, abs=2e-8)
 
 
 def test_more_items_than_a_word_has_bits():
@@ -400,20 +320,25 @@ def test_a_category_of_very_many_levels_is_never_a_dense_matrix():
 
 
 def test_a_start_and_few_iterations_are_told_honestly():
-    X, y, options = loans()
+    X, y, options = table()
     short = stated.solve(X, y, **options, max_iter=3)
     assert short.status is drlogit.Status.MAX_ITER
     assert short.dual_objective <= short.objective
     assert stated.solve(X, y, **options, start=short).gap <= 1e-8
 
 
-def test_its_own_solution_for_samples_that_occur_twice():
-    case = domain_zoo.generated(3, n_samples=400)
-    for name in ("X", "y"):
-        case[name] = np.concatenate([case[name], case[name][:300]])
-    case["sample_weight"] = np.random.default_rng(0).exponential(size=700)
-    case["sample_weight"][::7] = 0.0
-    again = stated.solve(**case, start=stated.solve(**case))
+def test_samples_that_occur_twice_are_merged():
+    case, rng = domain_zoo.generated(3, n_samples=400), np.random.default_rng(0)
+    weights = rng.exponential(size=700) * (np.arange(700) % 7 > 0)
+    whole = weights[:400] + np.append(weights[400:], np.zeros(100))
+    twice = {name: np.concatenate([case[name], case[name][:300]]) for name in ("X", "y")}
+    twice = case | twice | {"sample_weight": weights}
+    found = stated.solve(**twice)
+    assert found.info["distinct_samples"] <= 400
+    assert found.flip_share.size == 700
+    once = stated.solve(**case | {"sample_weight": whole})
+    assert found.objective == pytest.approx(once.objective, abs=2e-6)
+    again = stated.solve(**twice, start=found)
     assert (again.n_iter, again.converged) == (0, True)
 
 

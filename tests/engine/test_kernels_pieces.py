@@ -11,28 +11,7 @@ from benchmarks import stated
 from scipy.special import entr, expit
 
 import domain_zoo
-from drlogit.engine import _pieces
-from drlogit.engine._sums import (
-    BOTH_CHANGE,
-    CHANGES,
-    COUNT,
-    DEGREE,
-    DUAL_CHANGE,
-    ENTROPY,
-    LEVELS,
-    LOSS,
-    MISSING,
-    NEW_PIECES,
-    PARABOLA,
-    PRIMAL_CHANGE,
-    PRODUCTS,
-    PROOF_ADDITIONS,
-    PROOF_ENTROPY,
-    SCALARS,
-    SLOPE,
-    VALUE,
-    longest,
-)
+from drlogit.engine import _pieces, _sums
 from drlogit.engine.settings import SETTINGS
 from drlogit.engine.tables import TableLayout
 
@@ -137,18 +116,18 @@ def test_linearisation(pieces):
         # dq of r dq + q dτ = target with Σ dq = 0 (affine: -q r, and what is missing of w).
         affine += (-q + D / D.sum() * k.w[i]) @ G
         centring += (k.w[i] / r - D / D.sum() * (k.w[i] / r).sum()) @ G
-    found, adjoints = k.sums[: P * P].reshape(P, P), k.sums[P * P : -SCALARS].reshape(3, P)
+    found, adjoints = k.sums[: P * P].reshape(P, P), k.sums[P * P : -_sums.SCALARS].reshape(3, P)
     np.testing.assert_allclose(np.tril(found), np.tril(matrix), atol=1e-10 * np.abs(matrix).max())
     np.testing.assert_allclose(adjoints[0], gradient, atol=1e-12)
     np.testing.assert_allclose(adjoints[1], affine, atol=1e-11)
     np.testing.assert_allclose(adjoints[2], centring, atol=1e-10 * np.abs(centring).max())
-    scalars = k.sums[-SCALARS:]
+    scalars = k.sums[-_sums.SCALARS :]
     weighted = k.q / k.by_sample(k.q)[k.own] * k.w[k.own]
-    assert scalars[PRODUCTS] == pytest.approx(k.q @ k.r)
-    assert scalars[DEGREE] == pytest.approx(k.w[k.own].sum())
-    assert scalars[ENTROPY] == pytest.approx(weighted @ (entr(k.s) + entr(1.0 - k.s)))
-    assert scalars[COUNT] == k.own.size == k.state.starts[-1]
-    assert scalars[VALUE] == scalars[LOSS]
+    assert scalars[_sums.PRODUCTS] == pytest.approx(k.q @ k.r)
+    assert scalars[_sums.DEGREE] == pytest.approx(k.w[k.own].sum())
+    assert scalars[_sums.ENTROPY] == pytest.approx(weighted @ (entr(k.s) + entr(1.0 - k.s)))
+    assert scalars[_sums.COUNT] == k.own.size == k.state.starts[-1]
+    assert scalars[_sums.VALUE] == scalars[_sums.LOSS]
 
 
 @pytest.mark.parametrize(("predictor", "scale"), [(True, 1.0), (True, 30.0), (False, 1.0)])
@@ -168,12 +147,12 @@ def test_directions(pieces, predictor, scale):
     np.testing.assert_allclose(k.r * dq + k.q * dr, target - k.q * k.r, atol=1e-12 * scale)
     np.testing.assert_allclose(k.by_sample(k.q + dq), k.w, atol=1e-13 * scale)
     if not predictor:
-        assert sums[SLOPE] == pytest.approx(k.q @ (k.G @ dx), abs=1e-13)
+        assert sums[_sums.SLOPE] == pytest.approx(k.q @ (k.G @ dx), abs=1e-13)
         return
-    changes = sums[k.P : k.P + CHANGES]
-    assert changes[PRIMAL_CHANGE] == pytest.approx(k.q @ dr, abs=1e-13 * scale)
-    assert changes[DUAL_CHANGE] == pytest.approx(dq @ k.r, abs=1e-13 * scale)
-    assert changes[BOTH_CHANGE] == pytest.approx(dq @ dr, abs=1e-13 * scale)
+    changes = sums[k.P : k.P + _sums.CHANGES]
+    assert changes[_sums.PRIMAL_CHANGE] == pytest.approx(k.q @ dr, abs=1e-13 * scale)
+    assert changes[_sums.DUAL_CHANGE] == pytest.approx(dq @ k.r, abs=1e-13 * scale)
+    assert changes[_sums.BOTH_CHANGE] == pytest.approx(dq @ dr, abs=1e-13 * scale)
     most = SETTINGS.second_order * k.q * k.r
     e = np.clip(dq * dr, -most, most)
     assert scale == 1.0 or k.problem.kappa == math.inf or (e != dq * dr).any()
@@ -203,9 +182,11 @@ def test_step_lengths_pass_samples_up_to_a_price(pieces):
             dual.append((1.0 / drop.max(), own + SETTINGS.blocking * taken))
     for kind, each in enumerate((sorted(primal), sorted(dual))):
         total = sum(cost for _, cost in each)
-        assert sums[PARABOLA + kind * LEVELS :][:LEVELS].sum() == pytest.approx(total)
+        assert sums[_sums.PARABOLA + kind * _sums.LEVELS :][: _sums.LEVELS].sum() == pytest.approx(
+            total
+        )
         if each:
-            length = longest(sums, PARABOLA, 0.0)[kind]
+            length = _sums.longest(sums, _sums.PARABOLA, 0.0)[kind]
             assert each[0][0] / (1.0 + 1.0 / 32.0) - 1e-12 <= length <= each[0][0] + 1e-12
 
 
@@ -237,8 +218,8 @@ def test_the_dual_point_is_corrected(pieces):
     np.testing.assert_allclose(sums[: k.P], adjoint, atol=1e-13)
     s = m[q > 0.0] / q[q > 0.0]
     entropy = q[q > 0.0] @ (entr(s) + entr(1.0 - s))
-    assert sums[k.P + PROOF_ENTROPY] == pytest.approx(entropy)
-    assert sums[k.P + PROOF_ADDITIONS] >= k.own.size
+    assert sums[k.P + _sums.PROOF_ENTROPY] == pytest.approx(entropy)
+    assert sums[k.P + _sums.PROOF_ADDITIONS] >= k.own.size
 
 
 @pytest.mark.parametrize("seed", range(13))
@@ -264,13 +245,13 @@ def test_the_oracle_finds_the_worst_case(seed):
     )
     worst = np.array([np.max(each[:, 1] - x[-1] * each[:, 0]) for each in offers])
     weights = domain_zoo.weights_of(case)
-    assert sums[-SCALARS:][LOSS] == pytest.approx(weights @ worst, abs=1e-10)
+    assert sums[-_sums.SCALARS :][_sums.LOSS] == pytest.approx(weights @ worst, abs=1e-10)
     _, cost, v, _, _, r = np.asarray(opened.pieces).T
     value, top = np.logaddexp(0.0, -v) - x[-1] * cost, np.asarray(opened.now)[1].copy()
     own = np.repeat(np.arange(table.N), np.diff(opened.starts))
     np.maximum.at(top, own, np.where(value >= top[own], value + SETTINGS.kept * r, -np.inf))
     missing = np.where(weights > 0.0, np.maximum(worst - top, 0.0), 0.0)
-    assert sums[-SCALARS:][MISSING] == pytest.approx(weights @ missing, abs=1e-10)
+    assert sums[-_sums.SCALARS :][_sums.MISSING] == pytest.approx(weights @ missing, abs=1e-10)
     assert (np.asarray(state.now)[1] >= worst)[weights > 0.0].all()
 
 
@@ -281,11 +262,15 @@ def test_a_refused_step_leaves_its_pieces(seed):
     trial, far = _pieces.linearise_pieces(k.table, state, k.x + 20.0 * k.dx, 1.0, 1.0, MU, 0.0)
     again, sums = _pieces.linearise_pieces(k.table, (k.state, trial), k.x, 0.0, 0.0, MU)
     new = np.diff(trial.starts) - np.diff(k.state.starts)
-    assert far[-SCALARS:][NEW_PIECES] == sums[-SCALARS:][NEW_PIECES] == new.sum()
+    assert (
+        far[-_sums.SCALARS :][_sums.NEW_PIECES]
+        == sums[-_sums.SCALARS :][_sums.NEW_PIECES]
+        == new.sum()
+    )
     np.testing.assert_array_equal(again.starts, trial.starts)
     np.testing.assert_array_equal(again.sets, trial.sets)
     np.testing.assert_allclose(np.asarray(again.now)[0], np.asarray(k.state.now)[0])
-    assert sums[-SCALARS:][LOSS] == pytest.approx(k.sums[-SCALARS:][LOSS])
+    assert sums[-_sums.SCALARS :][_sums.LOSS] == pytest.approx(k.sums[-_sums.SCALARS :][_sums.LOSS])
     own = np.repeat(np.arange(k.w.size), np.diff(again.starts))
     masses = np.bincount(own, np.asarray(again.pieces)[:, 3], k.w.size)
     np.testing.assert_allclose(masses[new > 0], k.w[new > 0])

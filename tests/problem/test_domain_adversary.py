@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 from benchmarks import stated
-from scipy.optimize import linprog
 
 import domain_zoo
 import zoo
@@ -79,26 +78,6 @@ def test_rows_beyond_the_adverse_end_stay_where_they_are():
         assert worst == pytest.approx(immovable, abs=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_worst_case_loss_is_the_value_of_a_linear_program(seed):
-    case, coef, intercept = case_of(seed)
-    w, offers = domain_zoo.weights_of(case), domain_zoo.offers(case, coef, intercept, steps=2)
-    rows, right = [], []
-    for i, pairs in enumerate(offers):
-        for cost, loss in pairs:
-            row = np.zeros(1 + w.size)
-            row[0], row[1 + i] = -cost, -1.0
-            rows.append(row)
-            right.append(-loss)
-    least = domain_zoo.sensitivity(case, coef)
-    free = [(None, None)] * w.size
-    found = linprog(
-        np.append(case["epsilon"], w), A_ub=rows, b_ub=right, bounds=[(least, None), *free]
-    )
-    loss = zoo.worst_loss((coef, intercept), case["X"], case["y"], **audited(case))
-    assert loss == pytest.approx(found.fun, abs=1e-8)
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_distributions_keep_to_their_domains_and_to_the_ball(seed):
     case, coef, intercept = case_of(seed)
@@ -134,65 +113,6 @@ def test_distributions_keep_to_their_domains_and_to_the_ball(seed):
     assert found.transport_cost <= case["epsilon"] * (1.0 + 1e-12)
     # And it is the worst.
     assert -1e-10 <= found.supremum - loss <= 1e-3 + 1e-10
-
-
-def test_words_about_atoms():
-    X = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
-    found = zoo.worst_distribution(
-        (np.array([2.0, -2.0]), 0.0), X, [1, 1, -1, -1], epsilon=0.25, kappa=math.inf,
-        categories=[[0, 1]],
-    )  # fmt: skip
-    moved = found.distance > 0.0
-    assert found.mass[found.distance > 0.0].sum() == pytest.approx(0.25)
-    changes = (found.points(X) - X[found.index])[moved]
-    assert {tuple(row) for row in changes} <= {(-1.0, 1.0), (1.0, -1.0)}
-
-
-def crossing_cost(case, coef, intercept, i, sign):
-    """The cheapest way over the boundary, by trying every combination of categories."""
-    lower, upper = case["bounds"]
-    costs, X = case["feature_costs"], case["X"]
-    bounded = np.flatnonzero(np.isfinite(lower))
-    least = domain_zoo.sensitivity(case, coef)
-    grouped = dict(case, bounds=(np.full_like(lower, -np.inf), np.full_like(upper, np.inf)))
-    best = math.inf
-    for x, cost in domain_zoo.everywhere(grouped, i):
-        need = sign * float(x @ coef + intercept)
-        adverse = np.where(sign * coef > 0.0, lower, upper)
-        for j in sorted(bounded, key=lambda j: -abs(coef[j]) / costs[j]):
-            rate = abs(coef[j]) / costs[j]
-            if need <= 0.0 or rate <= least:
-                break
-            step = min(need / rate, costs[j] * abs(X[i, j] - adverse[j]))
-            cost, need = cost + step, need - step * rate
-        if need > 1e-13:
-            cost = cost + need / least if least > 0.0 else math.inf
-        best = min(best, cost)
-    return best
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_errors_are_those_of_the_cheapest_crossings(seed):
-    case, coef, intercept = case_of(seed)
-    w, y = domain_zoo.weights_of(case), case["y"]
-    u = y * (case["X"] @ coef + intercept)
-
-    def bought(some, sign):
-        costs = [
-            (min(crossing_cost(case, coef, intercept, i, sign * y[i]), case["kappa"]), w[i])
-            for i in np.flatnonzero(some)
-        ]
-        left, mass = case["epsilon"], 0.0
-        for cost, weight in sorted(costs):
-            if math.isfinite(cost):
-                share = min(1.0, left / (cost * weight))
-                left, mass = left - share * cost * weight, mass + share * weight
-        return mass
-
-    found = zoo.worst_error((coef, intercept), case["X"], y, **audited(case))
-    assert found.exact
-    assert found.value == pytest.approx(w[u <= 0.0].sum() + bought(u > 0.0, 1.0), abs=1e-9)
-    assert found.best == pytest.approx(w[u < 0.0].sum() - bought(u < 0.0, -1.0), abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -30,20 +30,12 @@ INFINITE = [math.inf] * 5
 BOUNDS = ([-math.inf] * 5 + [0.0, 0.0, -math.inf], [*INFINITE, 1.0, 5.0, math.inf])
 
 
-def domains(X, y, **options):
-    found = stated.problem(X, y, **BALL, **{"categories": CATEGORIES, "bounds": BOUNDS} | options)
-    return found.domains
-
-
-def test_none_is_a_category_where_it_occurs():
-    X, y = table()
-    assert domains(X, y).with_none.tolist() == [False, True]
-    assert domains(X, y).bounded.tolist() == [5, 6]
-
-
-def test_the_norm_leaves_columns_with_domains_alone():
+def test_what_is_a_domain():
+    """None is a category where it occurs, and the norm leaves columns with domains alone."""
     X, y = table()
     problem = stated.problem(X, y, **BALL, categories=CATEGORIES, bounds=BOUNDS)
+    assert problem.domains.with_none.tolist() == [False, True]
+    assert problem.domains.bounded.tolist() == [5, 6]
     assert problem.penalised.tolist() == [False] * 7 + [True, False]
 
 
