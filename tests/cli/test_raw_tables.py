@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drlogit import DRLogisticRegression, cli, load_model
+from drlogit import DRLogisticRegression, load_model
 
 pytestmark = pytest.mark.slow
 
@@ -59,12 +59,3 @@ def test_a_table_with_gaps_is_the_same_here_and_there(kind, folder, answer):
         found = answer(f"predict m.json {name}.{kind} --quiet")
         wanted = model.predict_proba(frame[X.columns])
         np.testing.assert_allclose(found["probabilities"], wanted, atol=1e-12)
-
-
-def test_what_a_table_hides_is_said_once(folder, run):
-    spelt(HOLES).to_csv("holes.csv", index=False)
-    code, _, err = run("fit holes.csv --target income")
-    assert code == cli.Exit.BAD_INPUT
-    assert "of column 'age': fit an estimator with missing='median' (--missing median" in err
-    _, _, err = run(f"fit holes.csv {FIT}")
-    assert err.count("column 'name' is ignored because it looks like a row identifier") == 1

@@ -23,9 +23,8 @@ def masked(values, where=(5,)):
 
 
 def one_line(function, *arguments, **options):
-    with pytest.raises(ValueError, match=r".") as caught:
+    with pytest.raises(ValueError, match=r"^[^\n]+$") as caught:
         function(*arguments, **options)
-    assert "\n" not in str(caught.value)
     return str(caught.value)
 
 

@@ -18,7 +18,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import get_scorer, log_loss
 from sklearn.model_selection import StratifiedKFold
 from sklearn.multiclass import OneVsRestClassifier
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -303,17 +302,3 @@ def test_any_scoring(cancer, scoring):
     expected = {"accuracy": (0.9, 1.0), "<lambda>": (7.0, 7.0)}
     low, high = expected.get(getattr(scoring, "__name__", scoring), (0.9, 1.0))
     assert low <= search.best_score_ <= high
-
-
-# --- metadata routing -----------------------------------------------------------------------
-
-
-def test_sample_weight_is_routed(cancer):
-    X, y = cancer
-    weights = np.random.default_rng(0).uniform(0.5, 2.0, y.size)
-    with sklearn.config_context(enable_metadata_routing=True):
-        model = stated.classifier(0.05).set_fit_request(sample_weight=True)
-        scaler = StandardScaler().set_fit_request(sample_weight=False)
-        pipeline = make_pipeline(scaler, model).fit(X, y, sample_weight=weights)
-    direct = stated.classifier(0.05).fit(StandardScaler().fit_transform(X), y, weights)
-    assert np.allclose(pipeline[-1].coef_, direct.coef_)

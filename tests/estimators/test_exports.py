@@ -7,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from benchmarks import stated
+from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -61,16 +62,15 @@ def from_file(model, path):
     again = drlogit.load_model(path)
     drlogit.save_model(again, path.with_suffix(".again"))
     assert path.with_suffix(".again").read_bytes() == path.read_bytes()
+    assert (again.encoding_ is None) == (model.encoding_ is None)
     if model.encoding_ is not None:
+        assert isinstance(model.encoding_, ColumnTransformer)
         names = again.encoding_.get_feature_names_out()
         assert names.tolist() == model.encoding_.get_feature_names_out().tolist()
     return again
 
 
-FORMS = {
-    "scikit-learn": lambda model, _: model.to_sklearn(),
-    "file": from_file,
-}
+FORMS = {"scikit-learn": lambda model, _: model.to_sklearn(), "file": from_file}
 
 
 def agree(form, model, X):

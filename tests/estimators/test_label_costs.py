@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import sklearn
 from benchmarks import stated
-from sklearn.model_selection import cross_validate
+from sklearn.model_selection import StratifiedKFold, cross_validate
 
 import drlogit
 import zoo
@@ -40,12 +40,16 @@ def test_a_search_takes_factors_and_cuts_costs_into_folds(y, kappa):
 
 @pytest.mark.parametrize("y", [Y, THREE], ids=["two", "three"])
 def test_costs_are_routed_like_weights(y):
+    beside = {"kappa": BY_SAMPLE, "sample_weight": 1.0 + np.arange(150) % 3}
     with sklearn.config_context(enable_metadata_routing=True):
-        model = stated.classifier(0.05).set_fit_request(kappa=True)
-        found = cross_validate(
-            model, X, y, cv=3, params={"kappa": BY_SAMPLE}, return_estimator=True
-        )
-    assert {each.ball_.kappa for each in found["estimator"]} == {"by row"}
+        model = stated.classifier(0.05).set_fit_request(kappa=True, sample_weight=True)
+        model.set_score_request(sample_weight=False)
+        found = cross_validate(model, X, y, cv=3, params=beside, return_estimator=True)
+    for fitted, (train, _) in zip(found["estimator"], StratifiedKFold(3).split(X, y), strict=True):
+        assert fitted.ball_.kappa == "by row"
+        parts = {name: values[train] for name, values in beside.items()}
+        alone = stated.classifier(0.05).fit(X[train], y[train], **parts)
+        np.testing.assert_array_equal(fitted.coef_, alone.coef_)
 
 
 def test_tolerances_of_a_class_are_shares_of_it():

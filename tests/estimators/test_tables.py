@@ -13,7 +13,6 @@ import pytest
 import scipy.sparse as sp
 from benchmarks import stated
 from sklearn.base import clone
-from sklearn.compose import ColumnTransformer
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
@@ -34,10 +33,6 @@ FRAME = pd.DataFrame(
 FRAME.loc[::9, "job"] = None
 SCORE = 0.1 * (FRAME.age - 40.0) + (FRAME.job == "cook") + 0.5 * FRAME.member - 0.5
 Y = np.where(SCORE + RNG.logistic(size=N) > 0.0, "yes", "no")
-NAMES = [
-    "age", "job=clerk", "job=cook", "job=smith", "job is missing", "member=False", "member=True",
-    "children",
-]  # fmt: skip
 
 
 def model(**options):
@@ -47,16 +42,9 @@ def model(**options):
 def by_hand(frame=FRAME):
     """The matrix, written out."""
     jobs = ["clerk", "cook", "smith"]
-    return np.column_stack(
-        [
-            frame.age,
-            *((frame.job == job) for job in jobs),
-            frame.job.isna(),
-            ~frame.member.astype(bool),
-            frame.member.astype(bool),
-            frame.children,
-        ]
-    ).astype(float)
+    member = frame.member.astype(bool)
+    of_jobs = [*(frame.job == job for job in jobs), frame.job.isna()]
+    return np.column_stack([frame.age, *of_jobs, ~member, member, frame.children]).astype(float)
 
 
 FRAMES = {
@@ -252,25 +240,6 @@ def test_a_column_named_in_a_pipeline_needs_names():
     with pytest.raises(ValueError, match=r"set_output\(transform='pandas'\) keeps the names"):
         pipeline.fit(numbers, Y)
     pipeline.set_output(transform="pandas").fit(numbers, Y)
-
-
-# --- the encoding as scikit-learn has it ----------------------------------------------------
-
-
-@pytest.mark.parametrize("fill", ["mean", "median"])
-def test_the_encoding_is_a_column_transformer(fill):
-    holes = FRAME.assign(age=FRAME.age.where(FRAME.index % 8 > 0)).astype({"job": "str"})
-    named = [["job", "member", "children"], "from_dtype"]
-    for categorical in named:
-        fitted = DRLogisticRegression(missing=fill, categorical_features=categorical)
-        fitted.fit(holes, Y)
-        matrix = fitted.encoding_.transform(holes)
-        assert isinstance(fitted.encoding_, ColumnTransformer)
-        scores = matrix @ fitted.coef_[0] + fitted.intercept_[0]
-        assert np.allclose(fitted.decision_function(holes), scores, rtol=0.0, atol=1e-12)
-        assert matrix[:, 0] == pytest.approx(holes.age.fillna(getattr(holes.age, fill)()))
-    numbers = DRLogisticRegression().fit(FRAME[["age", "children"]], Y)
-    assert numbers.encoding_ is None
 
 
 def test_deviations_and_levels_are_those_of_each_fold():

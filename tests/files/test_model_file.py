@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import pickle
 import re
 
@@ -19,7 +18,6 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-import drlogit
 from damaged import damaged_copies
 from drlogit import Ball, DRLogisticRegression, DRLogisticRegressionCV, load_model, save_model
 from drlogit.files.model_file import _digest
@@ -82,6 +80,9 @@ def test_round_trip_is_exact(model, cancer, tmp_path):
     assert np.array_equal(loaded.predict_proba(X), model.predict_proba(X))
     assert loaded.score(X, y) == model.score(X, y)
     assert np.array_equal(clone(loaded).fit(X, y).coef_, model.coef_)
+    text = (tmp_path / "model.json").read_text("utf-8")
+    assert "Infinity" not in text
+    assert json.loads(text)["ball"]["kappa"] == {"number": "inf"}
 
 
 @pytest.mark.parametrize("name", BALLS)
@@ -121,13 +122,6 @@ def test_the_model_a_search_chose_is_kept(cancer, tmp_path):
         loaded = load_model(tmp_path / "model.json")
         assert loaded.ball_ == chosen.ball_
         np.testing.assert_allclose(clone(loaded).fit(*cancer).coef_, chosen.coef_, atol=1e-4)
-
-
-def test_infinity_is_text(model, tmp_path):
-    save_model(model, tmp_path / "model.json")
-    text = (tmp_path / "model.json").read_text("utf-8")
-    assert "Infinity" not in text
-    assert json.loads(text)["ball"]["kappa"] == {"number": "inf"}
 
 
 def test_other_models_are_refused(cancer, tmp_path):
@@ -174,41 +168,31 @@ DAMAGE = [
     (["schema"], "other", "expected {'schema': 'drlogit-model', 'version': 7}, got {'schema'"),
     (["version"], 6, "got {'schema': 'drlogit-model', 'version': 6}; fit the model again"),
     (["classes"], "inf", "'classes' must be two or more distinct labels"),
-    (["classes"], [1, 1], "'classes' must be two or more distinct labels"),
     (["classes"], [1, "a"], "'classes' must be two or more distinct labels"),
     (["classes"], [0, 1, 2], "'coefficients' must be 3 times any numbers"),
     (["coefficients", 0, 0], 1e308, "'coefficients' must be 1 times any numbers below 1e+150"),
-    (["coefficients", 0, 2], None, "'coefficients' must be 1 times any numbers"),
     (["intercept"], ["much"], "'intercept' could not convert string to float: 'much'"),
     (["features", "names"], [[1]] * 30, "'features' names must be texts"),
     (["features", "names"], ["x"] * 29, "'features' must be 29 numbers"),
-    (["features", "deviations"], [1.0], "'features' must be 30 numbers"),
     (["features", "deviations", 0], 0.0, "'features' must have deviations from 1e-150 to"),
     (["features", "n_rows"], ..., "'features' has no 'n_rows'"),
     (["ball", "feature_costs"], {"mapping": [[0, 0.0]]}, "'ball' feature_costs must be"),
-    (["ball", "feature_costs"], {"mapping": [[0, 1e200]]}, "'ball' must have numbers for"),
     (["ball", "feature_costs"], [1.0] * 29, "'ball' the ball has costs for 29 columns, got 30"),
     (["ball", "feature_costs", 0], 1e200, "'ball' must have feature_costs from 1e-150 to"),
     (["ball", "epsilon"], -1, "'ball' epsilon must be finite and >= 0, got -1.0"),
-    (["ball", "epsilon"], None, "'ball' must have numbers for epsilon and feature_costs"),
-    (["ball", "kappa"], 0, "'ball' kappa must be > 0"),
     (["ball", "kappa"], "tolerated", "'ball' kappa must be a number"),
-    (["ball", "norm"], "l3", "'l3'"),
     (["ball", "colour"], 1, "'ball' a Ball has"),
     (["parameters", "tol"], 1e-300, "and the status OPTIMAL at tol=1e-300"),
     (["parameters", "colour"], 1, "got an unexpected keyword argument 'colour'"),
     (["parameters", "missing"], {"file": "x"}, "'parameters' has no 'file'"),
     (["result", "status"], "FINE", "'result' has no 'FINE'"),
-    (["result", "n_iter"], math.inf, "'result'"),
     (["result", "dual_objective"], -1.0, "'result' has a gap of 1."),
-    (["result", "lam"], ..., "'result' has no 'lam'"),
     (["notes"], 3, "'notes'"),
 ]
 DAMAGE_TO_TABLES = [
     (["features", "columns", 1, "levels"], ..., "'features'"),
     (["features", "columns", 1, "levels"], [[1], 2], "levels must all be texts, all numbers"),
     (["features", "columns", 1, "levels"], ["x"], "must make 4 columns, one for each coefficient"),
-    (["features", "columns"], [], "'features'"),
     (["features", "seen"], [[1.0]], "'features' must be 3 times"),
     (["ball", "categories"], [["age", "age"]], "'ball' categories"),
     (["ball", "bounds"], {"mapping": [["age", [1, 0]]]}, "'ball' bounds must be pairs"),
@@ -231,16 +215,10 @@ def test_damage_is_named(kind, path, value, complaint, model, table_model, tmp_p
     "contents",
     [
         *(b"", b"{", b"[1, 2]", b'"text"', b"3", b"null", b"not JSON", b"[" * 100_000),
-        *(b'{"schema": NaN}', b'{"schema": 1e999}', b'{"a": 1, "a": 2}', bytes(range(1, 256))),
+        *(b'{"schema": NaN}', b'{"schema": 1e999}', b'{"a": 1, "a": 2}', pickle.dumps(3)),
     ],
 )
 def test_other_files_are_refused(contents, tmp_path):
     (tmp_path / "model.json").write_bytes(contents)
-    with pytest.raises(ValueError, match=r"^[^\n]*model\.json is not a model file written by"):
+    with pytest.raises(ValueError, match=r"^[^\n]*model\.json is (not a model file|a pickle, wh)"):
         load_model(tmp_path / "model.json")
-
-
-def test_a_pickle_is_called_that_and_never_read(model, tmp_path):
-    (tmp_path / "model.pkl").write_bytes(pickle.dumps(model))
-    with pytest.raises(ValueError, match=r"model\.pkl is a pickle, which can run code when it is"):
-        drlogit.load_model(tmp_path / "model.pkl")

@@ -14,7 +14,6 @@ import pytest
 from sklearn.datasets import dump_svmlight_file
 
 from drlogit.files.reading import DataFile
-from drlogit.rows.checks import ParameterError
 
 X = np.array([[1.0, 2.5, 0.0], [0.0, -3.0, 4.0], [0.5, 0.0, 1e-3], [7.0, 1.0, 0.0]])
 LABELS = ["no", "yes", "yes", "no"]
@@ -40,12 +39,15 @@ def check(frame):
 
 
 @pytest.mark.parametrize("suffix", PACK)
-def test_text_compressed_or_not(suffix, tmp_path):
+def test_text_compressed_or_not(suffix, tmp_path, monkeypatch):
     check(DataFile(write(tmp_path / f"data.csv{suffix}", PACK[suffix](CSV.encode()))).read_table())
-    path = write(tmp_path / f"data.svm{suffix}", PACK[suffix](svmlight()))
-    matrix, labels = DataFile(path).read_svmlight()
-    np.testing.assert_array_equal(matrix.toarray(), X)
-    assert labels.tolist() == [-1, 1, 1, -1]
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(CSV.encode())))
+    check(DataFile("-").read_table())
+    for zero_based in (False, True):
+        path = write(tmp_path / f"data.svm{suffix}", PACK[suffix](svmlight(zero_based)))
+        matrix, labels = DataFile(path, zero_based=zero_based).read_svmlight(n_features=5)
+        np.testing.assert_array_equal(matrix.toarray(), np.pad(X, ((0, 0), (0, 2))))
+        assert labels.tolist() == [-1, 1, 1, -1]
 
 
 @pytest.mark.parametrize(
@@ -92,18 +94,6 @@ def test_codes_identifiers_and_gaps(tmp_path):
     assert frame["t"].isna().tolist() == [False, True, True]
 
 
-def test_standard_input(monkeypatch):
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(CSV.encode())))
-    check(DataFile("-").read_table())
-
-
-def test_svmlight_columns_go_by_their_numbers(tmp_path):
-    path = write(tmp_path / "data.svm", svmlight())
-    assert DataFile(path).read_svmlight(n_features=5)[0].shape == (4, 5)
-    path = write(tmp_path / "zero.svm", svmlight(zero_based=True))
-    np.testing.assert_array_equal(DataFile(path, zero_based=True).read_svmlight()[0].toarray(), X)
-
-
 @pytest.mark.parametrize(
     ("name", "contents", "complaint"),
     [
@@ -132,16 +122,6 @@ def test_what_is_said(name, contents, complaint, tmp_path):
         file.read_svmlight() if file.kind == "svmlight" else file.read_table()
     assert complaint in str(failure.value)
     assert "\n" not in str(failure.value)
-
-
-def test_columns_that_are_not_there():
-    file = DataFile("d.csv")
-    assert file.find("age", ["age", "dose"], "target") == "age"
-    with pytest.raises(
-        ParameterError, match=r"^target names the column .*: did you mean 'age'\?"
-    ) as error:
-        file.find("Age", ["age", "dose"], "target")
-    assert error.value.parameter == "target"
 
 
 def test_no_such_file(tmp_path):
