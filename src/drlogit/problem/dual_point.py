@@ -118,8 +118,3 @@ class ClassDualPoint:
     def flip_share(self) -> FloatArray:
         """The share of each sample whose label the worst case changes."""
         return np.asarray(1.0 - self.labels[np.arange(self.codes.size), self.codes])
-
-    def for_samples(self, origin: IndexArray) -> ClassDualPoint:
-        """The point of samples of which each is a copy of sample ``origin``; -1 for no weight."""
-        own = np.maximum(origin, 0)
-        return ClassDualPoint(self.probabilities[own], self.labels[own], self.codes[own], self.flow)

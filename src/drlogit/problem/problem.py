@@ -202,13 +202,12 @@ class Problem:
 
     def split(self, coefficients: FloatArray) -> tuple[FloatArray, Any]:
         """``(β, b)`` of the original features; of several labels a row each, which sum to zero."""
-        model = coefficients - coefficients.mean(axis=0) if self.several else coefficients
-        given = np.array([self.moved(row, -1.0) for row in np.atleast_2d(model)])
-        given = given.reshape(coefficients.shape)
+        model = coefficients - coefficients.mean(axis=0) if self.several else coefficients[None]
+        given = np.array([self.moved(row, -1.0) for row in model])
         if not self.fit_intercept:
-            return given, np.zeros(self.n_classes) if self.several else 0.0
-        own = given[..., -1]
-        return given[..., :-1].copy(), own.copy() if self.several else float(own)
+            given = np.column_stack([given, np.zeros(len(model))])
+        coef, intercept = given[:, :-1].copy(), given[:, -1].copy()
+        return (coef, intercept) if self.several else (coef[0], float(intercept[0]))
 
     def join(self, coef: ArrayLike, intercept: Any) -> FloatArray:
         """The coefficients of ``(β, b)``."""
