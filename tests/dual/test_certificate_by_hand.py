@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 import scipy.special
 from benchmarks import stated
+from benchmarks.false_bounds import Judge
+from benchmarks.problems import Generated
 
 import domain_zoo
 import drlogit
@@ -147,3 +149,13 @@ def test_a_good_guess_of_lambda_takes_one_look_at_the_moves(unit, monkeypatch):
     monkeypatch.setattr(Problem, "robust_loss", lambda *given: looks.append(1) or look(*given))
     assert primal_value(problem, coefficients, lam) == pytest.approx((lam, value), rel=1e-9)
     assert len(looks) == 1
+
+
+def test_small_values_are_known_to_small_errors():
+    """What rounding adds to the value of a model is no more than sums of its size lose."""
+    X, y = np.array([[1.0, 0.2], [2.0, -0.1], [-1.0, 0.3], [-2.0, 0.1]]), [1, 1, -1, -1]
+    options = {"epsilon": 1e-12, "kappa": math.inf, "norm": "l2", "feature_costs": np.ones(2)}
+    found = stated.solve(X, y, tol=1e-12, **options)
+    exact = Judge(Generated("", X, np.array(y), options | {"fit_intercept": True})).value(found)
+    assert found.objective < 1e-9
+    assert 0.0 <= found.objective - exact <= 1e-12

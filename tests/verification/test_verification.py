@@ -518,3 +518,21 @@ def test_what_is_no_proof(part):
         found = drlogit.verify(spoiled, X, y)
         assert not found
         assert found.lower <= fit.objective
+
+
+@pytest.mark.parametrize(("scale", "shift"), [(1e-3, 0.0), (1.0, 100.0)])
+def test_what_a_wrong_dual_point_costs_does_not_depend_on_units(scale, shift):
+    """The class of models is about deviations of free columns, small ones too."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 3)) * [1.0, 1.0, 0.3] + [0.0, 0.0, 5.0]
+    y = X @ [1.0, -1.0, 0.5] + rng.logistic(size=60) > 2.5
+    found = []
+    for a, b in ((1.0, 0.0), (scale, shift)):
+        Z = X * [1.0, 1.0, a] + [0.0, 0.0, b]
+        costs = np.array([1.0, np.inf, np.inf])
+        result = stated.solve(Z, y, epsilon=0.05, norm="l2", feature_costs=costs)
+        s = result.dual.s + 1e-5 * (np.arange(60) < 7)
+        wrong = replace(result, dual=replace(result.dual, s=s), dual_objective=0.0)
+        found.append(drlogit.verify(wrong, Z, y).lower)
+    assert 0.1 < found[0] < result.dual_objective - 1e-3
+    assert found[1] == pytest.approx(found[0], abs=1e-6)
