@@ -444,64 +444,59 @@ cdef class Linearisation(Visit):
         return top
 
     cdef void conditions(self, Py_ssize_t i) noexcept nogil:
-        """A sample's part of the matrix, of the adjoints and of the scalars."""
-        cdef Py_ssize_t a = self.starts[i], n = self.starts[i + 1] - a, P = self.t.P, k, e
-        cdef double w = self.t.w[i], sq = 0.0, sd = 0.0, sw = 0.0, h, force, loss
+        """A sample's part of the matrix, of the adjoints and of the scalars.
+
+        The second part of (16) is the stiffnesses' covariance of the gradients: it is formed piece
+        by piece, with the mean so far, so that nothing cancels.
+        """
+        cdef Py_ssize_t P = self.t.P, n, k, e, c
+        cdef double w = self.t.w[i], sq = 0.0, sd = 0.0, sw = 0.0, total = 0.0, stiff, force, loss
         cdef double[ADJOINTS] base, each
         cdef double* scalars = self.parts.scalars
-        cdef const Piece* p = self.pieces + a
-        cdef const uint64_t* sets = self.sets + a * self.t.W
+        cdef double* gradient = self.parts.gradient
+        cdef double* one = &self.one[0]
+        cdef double* mean = &self.mean[0]
+        cdef const Piece* p = self.pieces
         if not w > 0.0:
             return
         self.go_to(i)
         base[0] = base[1] = base[2] = 0.0
-        for k in range(n):
+        self.c = 0
+        self.local_column(-1)
+        self.local_column(P - 1)
+        for k in range(self.starts[i], self.starts[i + 1]):
             sq += p[k].q
             sd += p[k].q / p[k].r
             sw += w / p[k].r
-        for k in range(n):
-            h = p[k].q / p[k].r / sd
+        for k in range(self.starts[i], self.starts[i + 1]):
+            stiff = p[k].q / p[k].r
             # The multiplier, and its responses to the targets -q r and w, with Σ q = w.
-            each[0], each[1], each[2] = p[k].q, -p[k].q + h * w, w / p[k].r - h * sw
+            each[0], each[1] = p[k].q, stiff / sd * w - p[k].q
+            each[2] = w / p[k].r - stiff / sd * sw
             loss = self.now[1, i] - p[k].r + self.lam * p[k].cost
             scalars[_sums.PRODUCTS] += p[k].q * p[k].r
             scalars[_sums.DEGREE] += w
             scalars[_sums.ENTROPY] += p[k].q / sq * w * (loss + p[k].s * p[k].v)
+            n = self.changes(i, p[k].y, self.sets + k * self.t.W)
             for e in range(ADJOINTS):
                 force = -each[e] * p[k].s * p[k].y
                 base[e] += force
-                self.parts.gradient[e * P + P - 1] -= each[e] * p[k].cost
-                self.spread(i, p[k].y, sets + k * self.t.W, force, self.parts.gradient + e * P)
-        for e in range(ADJOINTS):
-            self.add(base[e], self.parts.gradient + e * P)
-        self.gram(i, p, sets, n)
-
-    cdef void gram(self, Py_ssize_t i, const Piece* p, const uint64_t* sets,
-                   Py_ssize_t n) noexcept nogil:
-        """(16) of a sample.  The second part is the stiffnesses' covariance of the gradients: it is
-        formed piece by piece, with the mean so far, so that nothing cancels.
-        """
-        cdef Py_ssize_t k, e
-        cdef double stiff, total = 0.0
-        cdef bint bent = self.at.slope.shape[0] == 0
-        cdef double* one = &self.one[0]
-        cdef double* mean = &self.mean[0]
-        self.c = 0
-        self.local_column(-1)
-        self.local_column(self.t.P - 1)
-        for k in range(n):
-            self.local_row(i, p[k].y, sets + k * self.t.W)
-            if bent:
+                gradient[e * P + P - 1] -= each[e] * p[k].cost
+                for c in range(n):
+                    gradient[e * P + self.column[c]] += force * self.by[c]
+            self.local_row(n)
+            if self.at.slope.shape[0] == 0:
                 self.add_outer(p[k].q * p[k].s * (1.0 - p[k].s))
-            stiff = p[k].q / p[k].r
             total += stiff
-            for e in range(self.c):
-                one[e] = -p[k].s * p[k].y * one[e] - mean[e]
+            for c in range(self.c):
+                one[c] = -p[k].s * p[k].y * one[c] - mean[c]
             one[1] -= p[k].cost
-            if k > 0:
+            if total > stiff:
                 self.add_outer(stiff * (1.0 - stiff / total))
-            for e in range(self.c):
-                mean[e] += stiff / total * one[e]
+            for c in range(self.c):
+                mean[c] += stiff / total * one[c]
+        for e in range(ADJOINTS):
+            self.add(base[e], gradient + e * P)
         self.add_own_row()
         self.add_local()
 
@@ -518,9 +513,9 @@ cdef class Linearisation(Visit):
         self.c += 1
         return self.c - 1
 
-    cdef void local_row(self, Py_ssize_t i, double label, const uint64_t* moved) noexcept nogil:
-        """A piece's row: one times the sample's, and its changes at the local columns."""
-        cdef Py_ssize_t e, n = self.changes(i, label, moved)
+    cdef void local_row(self, Py_ssize_t n) noexcept nogil:
+        """A piece's row: one times the sample's, and its n changes at the local columns."""
+        cdef Py_ssize_t e
         for e in range(n):
             self.local_column(self.column[e])
         memset(&self.one[0], 0, self.c * sizeof(double))
