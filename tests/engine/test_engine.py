@@ -14,7 +14,7 @@ from benchmarks import problems, stated
 import drlogit
 import zoo
 from drlogit.dual import _certificate
-from drlogit.engine import _labels, wide
+from drlogit.engine import _labels
 from drlogit.engine.interior_point import interior_point
 from drlogit.engine.labels import LabelSamples, LabelScaling
 from drlogit.engine.settings import SETTINGS
@@ -72,22 +72,6 @@ def test_answer_does_not_depend_on_how_the_samples_are_stored(form, kappa):
     other = stated.solve(FORMS[form](X), y, **options)
     np.testing.assert_allclose(other.coef, one.coef, rtol=1e-7)
     assert other.objective == pytest.approx(one.objective, abs=2e-9)
-
-
-@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
-@pytest.mark.parametrize("kappa", [1.0, np.inf])
-@pytest.mark.parametrize("shape", [(400, 37), (60, 300)], ids=str)
-def test_single_precision_gives_the_fit_of_the_same_numbers_in_double(norm, kappa, shape):
-    """Also where a far column is shifted: narrow data, and more columns than samples."""
-    X, y = zoo.logistic_data(*shape)
-    X[:, 5] += 300.0
-    X = X.astype(np.float32)
-    options = {"epsilon": 0.02, "kappa": kappa, "norm": norm, "tol": 1e-8}
-    one, other = stated.solve(X.astype(float), y, **options), stated.solve(X, y, **options)
-    assert max(one.gap, other.gap) <= 1e-8
-    assert other.objective == pytest.approx(one.objective, abs=1e-8)
-    margins = [X.astype(float) @ fit.coef + fit.intercept for fit in (one, other)]
-    np.testing.assert_allclose(*margins, atol=1e-4)
 
 
 def test_fits_of_the_same_samples_in_two_threads_do_not_disturb_each_other():
@@ -176,23 +160,6 @@ def test_states_are_not_changed_by_visits_and_survive_a_journey():
     np.testing.assert_array_equal(one, again)
     assert pickle.dumps(state) == with_step
     assert pickle.dumps(samples.linearise(pickle.loads(before), coef, 0.0, 0.0, 0.05)[0]) == before
-
-
-@pytest.mark.parametrize("case", zoo.ZOO[::3], ids=repr)
-def test_systems_that_are_not_formed_give_the_same_answer(case, monkeypatch):
-    direct = stated.solve(case.X, case.y, **case.options)
-    monkeypatch.setattr(wide, "DENSE_LIMIT", 0)
-    factored = stated.solve(case.X, case.y, **case.options)
-    assert factored.gap <= 1e-6
-    assert factored.objective == pytest.approx(direct.objective, abs=2e-6)
-
-
-@pytest.mark.parametrize("norm", zoo.NORM_NAMES)
-@pytest.mark.parametrize("kappa", [3.0, np.inf])
-def test_fewer_samples_than_features(norm, kappa):
-    X, y = zoo.logistic_data(40, 400)
-    result = stated.solve(X, y, epsilon=0.05, kappa=kappa, norm=norm)
-    assert result.gap <= 1e-6
 
 
 def test_running_out_of_iterations_returns_the_best_point():

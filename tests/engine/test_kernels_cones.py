@@ -116,16 +116,6 @@ def test_steps_end_at_the_boundary(norm, seed):
 
 
 @pytest.mark.parametrize("norm", NORMS)
-def test_complementarity_is_that_of_the_start(norm):
-    """A run opens at products of μ, with one product for the whole cone."""
-    x = np.append(np.full(n + 1, 0.05), 1.0)
-    posed = Projection(cone_of(norm, np.arange(n), P - 1), np.zeros(P), x, mu=0.07)
-    posed.linearise()
-    assert posed.newton.mu == pytest.approx(0.07)
-    assert posed.newton.complementarity == pytest.approx(0.07)
-
-
-@pytest.mark.parametrize("norm", NORMS)
 def test_products_do_not_fall_far_below_their_target(norm):
     """Without flips: after a step to zero, they are raised to a share of the centre aimed at."""
     x = np.append(np.zeros(P - 1), 1.0)

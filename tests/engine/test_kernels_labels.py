@@ -322,17 +322,6 @@ def test_rows_of_several_panels_are_added_up():
         test_linearisation(k, True, True, 0.0)
 
 
-def test_known_changes_of_margins_replace_those_of_the_coefficients():
-    k = Samples(4, 2)
-    point, _ = _labels.certify_labels(k.rows, k.state, k.dcoef)
-    other = np.append(np.zeros(k.P - 1), k.dcoef[-1])
-    margins = np.ascontiguousarray(k.ds[:, 1])
-    given, _ = _labels.certify_labels(k.rows, k.state, other, 0.0, margins)
-    np.testing.assert_allclose(given, point, atol=1e-14)
-    with pytest.raises(ValueError, match="changes of margins"):
-        _labels.certify_labels(k.rows, k.state, other, 0.0, margins[1:])
-
-
 @pytest.mark.parametrize("K", [2, 4])
 @pytest.mark.parametrize("mu", [1e-6, 0.05, 3.0])
 def test_a_run_opens_on_the_central_path(K, mu):
@@ -347,42 +336,3 @@ def test_a_run_opens_on_the_central_path(K, mu):
     for i in range(N):
         slack = r - k.scores - k.prices * k.coef[-1]
         np.testing.assert_allclose(np.ptp(slack[i, k.can[i]]), 0.0, atol=1e-9)
-
-
-@pytest.mark.parametrize("K", [2, 4])
-def test_without_flips_only_scores_are_left(K):
-    k = Samples(6, K)
-    k.flips[:], k.a[:] = False, 0.0
-    k.a[k.own] = 1.0
-    none = np.zeros((0, 0))
-    state = _labels.open_labels(k.rows, k.codes, None, none, k.coef, 0.1)
-    state, sums = _labels.linearise_labels(k.rows, state, k.coef, 0.0, 0.0)
-    np.testing.assert_allclose(found_matrix(k, sums), matrix_of(k)[0], atol=1e-13)
-    gradient, *others = sums[-3 * k.P - SCALARS : -SCALARS].reshape(3, k.P)
-    np.testing.assert_allclose(gradient, k.adjoint(k.p - k.a, prices=False), atol=1e-14)
-    np.testing.assert_array_equal(others, 0.0)
-    scalars = sums[-SCALARS:]
-    assert scalars[VALUE] == scalars[LOSS] == pytest.approx(k.w @ (k.losses - k.scores[k.own]))
-    _, sums = _labels.correct_labels(k.rows, state, k.dcoef, 0.1, 0.5)
-    mean = (k.p * k.ds).sum(axis=1)
-    assert sums[SLOPE] == pytest.approx(k.w @ (mean - k.ds[k.own]))
-    point, sums = _labels.certify_labels(k.rows, state, 0.0 * k.dcoef)
-    np.testing.assert_allclose(point, [k.p.T, k.a.T], atol=1e-14)
-    np.testing.assert_allclose(sums[: k.P], k.adjoint(k.p - k.a, prices=False), atol=1e-14)
-
-
-@pytest.mark.parametrize("K", [2, 4])
-@pytest.mark.parametrize("flips", [True, False])
-def test_some_samples_have_the_sums_of_theirs(K, flips):
-    """The matrix of drawn samples with other weights."""
-    k = Samples(8, K)
-    kappa, none = np.ascontiguousarray(k.kappa.T), np.zeros((0, 0))
-    state = _labels.open_labels(k.rows, k.codes, kappa if flips else None, none, k.coef, 0.1)
-    drawn, weights = np.arange(3, 60, 4), np.random.default_rng(0).random(15)
-    y = np.sign(k.Z[:, -1])
-    rows = compiled_rows((y[:, None] * k.Z)[drawn, :n], y[drawn], weights, True)
-    costs = np.ascontiguousarray(kappa[:, drawn]) if flips else None
-    other = _labels.open_labels(rows, k.codes[drawn], costs, none, k.coef, 0.1)
-    found = _labels.linearise_labels(rows, state.drawn(drawn, weights), k.coef, 0.0, 0.0)[1]
-    expected = _labels.linearise_labels(rows, other, k.coef, 0.0, 0.0)[1]
-    np.testing.assert_allclose(found[:-SCALARS], expected[:-SCALARS], atol=1e-13)

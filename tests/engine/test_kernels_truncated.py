@@ -8,12 +8,7 @@ import scipy.sparse as sp
 
 from drlogit.engine._truncated import pair_product
 from drlogit.engine.truncated_samples import (
-    DualShares,
-    Shares,
-    balance,
-    class_matrices,
     curvature_product,
-    scaled,
     single_product,
 )
 from drlogit.rows._products import compiled_rows
@@ -100,35 +95,3 @@ def test_matrices_of_classes_are_those_of_their_kinks_and_a_mean(sparse):
         )
         rest = p[:, k] * (1.0 - p[:, k]) + np.where(on, 0.0, hinge[:, k])
         assert weights.value[k] == pytest.approx(w @ rest)
-
-
-def dual_shares(rng, K, N=40):
-    p, a = (rng.dirichlet(np.ones(K), N).T for _ in range(2))
-    kappa, free = rng.exponential(size=(K, N)), rng.standard_normal((N, 2))
-    return DualShares(p, a, rng.integers(K, size=N).astype(np.int32), kappa, free)
-
-
-@pytest.mark.parametrize("n_rows", [1, 3])
-def test_balanced_points_meet_the_equations_of_free_columns(n_rows):
-    """By Newton's method with the Hessian that the visit returns: that of the differences."""
-    rng = np.random.default_rng(n_rows)
-    block = Block(rng.standard_normal((40, 3)), np.ones(40), rng.uniform(0.5, 2.0, 40), False)
-    point, move = dual_shares(rng, max(n_rows, 2)), np.zeros((n_rows, 2))
-    for _ in range(8):
-        point, (gradient, hessian) = balance(block, point, move)
-        move = -(np.linalg.pinv(hessian.value) @ gradient.value.ravel()).reshape(n_rows, 2)
-    assert np.abs(gradient.value).max() < 1e-12
-    left = (block.weights * (point.p - point.a)) @ point.free
-    np.testing.assert_allclose(left[-n_rows:], 0.0, atol=1e-12)
-    np.testing.assert_allclose(point.p.sum(axis=0), 1.0, rtol=1e-14)
-
-
-def test_scaled_points_return_what_they_lose_to_the_observed_labels():
-    rng = np.random.default_rng(0)
-    block = Block(rng.standard_normal((40, 3)), np.ones(40), np.full(40, 1.0 / 40.0), False)
-    point = dual_shares(rng, 3)
-    (p, a), (entropy,) = scaled(block, point, 0.25)
-    one = np.arange(3)[:, None] == point.own
-    np.testing.assert_allclose(p, 0.25 * point.p + 0.75 * one)
-    np.testing.assert_allclose(a, 0.25 * point.a + 0.75 * one)
-    assert entropy.value == pytest.approx(-np.sum(p * np.log(p)) / 40.0)

@@ -5,12 +5,10 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from benchmarks import judge, stated
+from benchmarks import stated
 
-import drlogit
 import zoo
 from drlogit.engine import row_space
-from drlogit.estimators.robust_classifier import result_of
 
 from .test_truncated import wide_problem
 
@@ -45,19 +43,6 @@ def test_optimum_of_several_classes(seed, monkeypatch):
     found = stated.solve(X, y, tol=1e-7, **options)
     assert found.gap <= 1e-7
     agree(found, in_columns(monkeypatch, X, y, options, tol=1e-6))
-
-
-@pytest.mark.parametrize("seed", [3, 4, 6])
-def test_optimum_is_that_of_a_conic_solver(seed):
-    pytest.importorskip("cvxpy")
-    X, y, options = wide_problem(seed, "l2", columns=(320, 330))
-    options["kappa"] = 5.0 * options["epsilon"]
-    found = stated.solve(X, y, tol=1e-8, **options)
-    conic = judge.conic_solution(X, y, **options)
-    ball, _ = stated.parts(options)
-    value = drlogit.worst_case((conic.coef, conic.intercept), X, y, ball=ball).value
-    assert found.gap <= 1e-8
-    assert found.objective == pytest.approx(value, abs=1e-6)
 
 
 def awkward(kind):
@@ -116,30 +101,6 @@ def test_a_cost_matrix_turns_the_features_first(monkeypatch):
     agree(found, in_columns(monkeypatch, X, y, options))
 
 
-@pytest.mark.parametrize("n_classes", [2, 4])
-def test_models_there_and_back(n_classes):
-    """Margins and the norm of a model of the row space are those of its model of the columns."""
-    X, y, options = wide_problem(21, "l2", n_classes=n_classes, columns=(320, 400))
-    options["feature_costs"][:2] = math.inf
-    options |= {"fit_intercept": True, "kappa": 1.0}
-    problem = stated.problem(X, y, **options)
-    space = row_space.row_space(problem)
-    posed = space.posed(problem)
-    rng = np.random.default_rng(0)
-    found = rng.standard_normal((1 if n_classes == 2 else n_classes, posed.rows.n_columns))
-    model = space.model(problem.rows, found)
-    rows = problem.rows
-    there, here = (
-        row_space._scores(each.rows.blocks[0], 0, v, rows.n_samples)[1][0].value
-        for each, v in ((posed, found), (problem, model))
-    )
-    np.testing.assert_allclose(here, there, rtol=1e-9, atol=1e-9)
-    rank = space.pivots.size
-    lengths = np.linalg.norm((model / problem.costs)[:, problem.penalised], axis=1)
-    np.testing.assert_allclose(lengths, np.linalg.norm(found[:, :rank], axis=1), rtol=1e-9)
-    np.testing.assert_allclose(space.coordinates(rows, model), found, rtol=1e-7, atol=1e-9)
-
-
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_an_earlier_model_starts_the_fit(n_classes):
     X, y, options = wide_problem(31, "l2", n_classes=n_classes, columns=(320, 400))
@@ -166,16 +127,6 @@ def test_blocks_and_dask_change_nothing(n_classes):
         assert cut.info["row_space"] == one.info["row_space"]
         assert cut.objective == pytest.approx(one.objective, abs=1e-8)
         assert cut.gap <= 1e-8
-
-
-def test_several_classes_with_dask():
-    dask = pytest.importorskip("dask.array")
-    X, y, _ = wide_problem(41, "l2", n_classes=3, columns=(320, 400))
-    X = X.toarray() if sp.issparse(X) else X
-    model = stated.classifier(epsilon=0.05, kappa=1.0, norm="l2", tol=1e-6)
-    model.fit(dask.from_array(X, chunks=(17, -1)), y)
-    assert result_of(model).info["row_space"] > 0
-    assert result_of(model).gap <= 1e-6
 
 
 def test_labels_that_flip_in_one_class_only():
