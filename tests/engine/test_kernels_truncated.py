@@ -8,6 +8,8 @@ import scipy.sparse as sp
 
 from drlogit.engine._truncated import pair_product
 from drlogit.engine.truncated_samples import (
+    Shares,
+    class_matrices,
     curvature_product,
     single_product,
 )

@@ -7,12 +7,38 @@ import pytest
 from benchmarks import stated
 
 from drlogit.engine import truncated as method
-from drlogit.engine.preconditioners import Blocks
+from drlogit.engine.preconditioners import Blocks, Diagonal
 from drlogit.rows.blocks import Block
 
 from .test_truncated import truncated
 
 KEPT = np.array([0, 1, 2, 4])
+
+
+def preconditioner(kind, rng):
+    """One for three classes of five columns, and its dense matrices."""
+    A = rng.standard_normal((3, 8, 5))
+    matrices = np.swapaxes(A, 1, 2) @ A
+    if kind is Diagonal:
+        matrices = matrices * np.eye(5)
+        return Diagonal(np.diagonal(matrices, axis1=1, axis2=2), KEPT), matrices
+    return Blocks(matrices.copy(), KEPT), matrices
+
+
+@pytest.mark.parametrize("kind", [Diagonal, Blocks])
+def test_solutions_and_combinations_are_those_of_dense_matrices(kind):
+    rng = np.random.default_rng(0)
+    base, matrices = preconditioner(kind, rng)
+    r, x, weights = rng.standard_normal((3, 5)), rng.standard_normal((3, 4)), rng.random((3, 3))
+    whole = np.zeros((3, 5))
+    whole[:, KEPT] = x
+    inverses = np.linalg.inv(matrices)
+    np.testing.assert_allclose(base.solve(r), np.einsum("kij,kj->ki", inverses, r), rtol=1e-8)
+    np.testing.assert_allclose(list(base.span(x)), whole @ inverses @ whole.T, rtol=1e-8)
+    expected = np.einsum("kij,kj->ki", inverses, weights @ whole)
+    if kind is Diagonal:
+        expected[:, 3] = 0.0
+    np.testing.assert_allclose(base.combined(weights), expected, rtol=1e-8, atol=1e-12)
 
 
 def test_a_singular_matrix_has_a_factor():

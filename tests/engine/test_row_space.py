@@ -101,6 +101,30 @@ def test_a_cost_matrix_turns_the_features_first(monkeypatch):
     agree(found, in_columns(monkeypatch, X, y, options))
 
 
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_models_there_and_back(n_classes):
+    """Margins and the norm of a model of the row space are those of its model of the columns."""
+    X, y, options = wide_problem(21, "l2", n_classes=n_classes, columns=(320, 400))
+    options["feature_costs"][:2] = math.inf
+    options |= {"fit_intercept": True, "kappa": 1.0}
+    problem = stated.problem(X, y, **options)
+    space = row_space.row_space(problem)
+    posed = space.posed(problem)
+    rng = np.random.default_rng(0)
+    found = rng.standard_normal((1 if n_classes == 2 else n_classes, posed.rows.n_columns))
+    model = space.model(problem.rows, found)
+    rows = problem.rows
+    there, here = (
+        row_space._scores(each.rows.blocks[0], 0, v, rows.n_samples)[1][0].value
+        for each, v in ((posed, found), (problem, model))
+    )
+    np.testing.assert_allclose(here, there, rtol=1e-9, atol=1e-9)
+    rank = space.pivots.size
+    lengths = np.linalg.norm((model / problem.costs)[:, problem.penalised], axis=1)
+    np.testing.assert_allclose(lengths, np.linalg.norm(found[:, :rank], axis=1), rtol=1e-9)
+    np.testing.assert_allclose(space.coordinates(rows, model), found, rtol=1e-7, atol=1e-9)
+
+
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_an_earlier_model_starts_the_fit(n_classes):
     X, y, options = wide_problem(31, "l2", n_classes=n_classes, columns=(320, 400))

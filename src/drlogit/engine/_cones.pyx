@@ -96,13 +96,6 @@ cdef class Cone:
             self.mult[k] += dual * self.dmult[k]
         self.refresh()
 
-    cdef void raise_by(self, double factor) noexcept:
-        """All multipliers, in proportion."""
-        cdef Py_ssize_t k
-        for k in range(self.mult.shape[0]):
-            self.mult[k] *= factor
-        self.refresh()
-
 
 cdef class LinearCone(Cone):
     """Slacks that are linear in (x, λ); the target of a product is ``weight · centre``."""
@@ -515,10 +508,6 @@ cdef class Cones(Cone):
     cdef void move(self, double primal, double dual) noexcept:
         for cone in self.cones:
             (<Cone>cone).move(primal, dual)
-
-    cdef void raise_by(self, double factor) noexcept:
-        for cone in self.cones:
-            (<Cone>cone).raise_by(factor)
 
     cdef void begin_proof(self) noexcept:
         for cone in self.cones:

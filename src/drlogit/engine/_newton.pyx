@@ -22,7 +22,6 @@ from ._sums cimport Linearised, linearised
 from .settings import SETTINGS
 
 cdef int ONE = 1
-cdef double KEPT = SETTINGS.kept_product
 cdef double GUIDE = 1.0, PREDICTOR = SETTINGS.class_predictor, CORRECTOR = SETTINGS.class_corrector
 cdef double CORRECTION = SETTINGS.class_correction
 
@@ -47,7 +46,6 @@ cdef class Newton:
     cdef double[::1] proof, dx, residual, scale, rhs, unit, sums
     cdef double[:, ::1] factor
     cdef readonly object coordinates
-    cdef double aimed                   # centre of the last step
     # ε in the user's units; rounding of the norm per addition; additions
     cdef double given, slop, length
     cdef readonly double epsilon, complementarity, mu, primal, best, expected, loss
@@ -254,7 +252,6 @@ cdef class Newton:
         ``state`` is that of the samples after the prediction.
         """
         fit(predicted.shape[0] >= self.size + _sums.CHANGES, "sums of a prediction")
-        self.aimed = centre
         self.cone.set_targets(centre, share)
         self.right_side(centre, share, &predicted[0])
         self.solve(CORRECTOR, (state, centre, share))
@@ -295,17 +292,10 @@ cdef class Newton:
         cdef Py_ssize_t j
         if primal == 0.0 and dual == 0.0:
             return
-        cdef double before = self.cone.after(0.0, 0.0), after, force
+        cdef double force
         for j in range(self.size):
             self.x[j] += primal * self.dx[j]
         self.cone.move(primal, dual)
-        if self.sums[self.scalars + _sums.PRODUCTS] == 0.0:
-            # The cone alone has products: they must not fall far below the target before the
-            # residuals do.
-            after = self.cone.after(0.0, 0.0)
-            before = KEPT * min(before, self.aimed * self.cone.degree)
-            if 0.0 < after < before:
-                self.cone.raise_by(before / after)
         # Trust rows carry what pieces should while the iterate is close and they still push.
         force = HELD_SHARE * min(1.0, self.complementarity / HELD_BELOW) * self.epsilon
         self.held = self.complementarity < HELD_NEAR and self.cone.trust_force() > force

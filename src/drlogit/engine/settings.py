@@ -28,16 +28,12 @@ class Settings:
     """Share of the complementarity that passing samples may cost, and that passing one adds."""
     kept: float = 0.1
     """Share of its slack or multiplier that a passed sample keeps."""
-    second_order: float = 30.0
-    """Limit of the second-order term of a sample that the step will pass."""
 
     # --- steps ---
     least_sigma: float = 0.006
     """Least centring, as a share of μ."""
     decrement_sigma: float = 0.1
     """Centring per unit of Newton decrement over complementarity, so that μ does not run ahead."""
-    kept_product: float = 0.3
-    """Without flips: least share of the target complementarity that a step ends with."""
     allowance: float = 0.5
     """Rise of the loss above its parabola, per decrement or complementarity, to shorten a step."""
     missing: float = 0.3
@@ -52,8 +48,6 @@ class Settings:
     """Multiplier over slack, per weight, from which rows and pieces take part in a proof."""
 
     # --- certificate ---
-    emptied: float = 1e-2
-    """Least share of s that a correction may leave; below it s becomes 0 (separated samples)."""
     helpful: float = 0.3
     """Share of the distance that a correction, bound or step may leave to be worth going on."""
 
