@@ -16,7 +16,7 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_clas
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import get_scorer, log_loss
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -289,6 +289,8 @@ def test_folds_without_a_class_are_named(iris):
     X, y = iris
     with pytest.raises(ValueError, match="class 2 has no sample in the training part of a fold"):
         stated.search(cv=[(np.flatnonzero(y < 2), np.flatnonzero(y == 2))]).fit(X, y)
+    with pytest.raises(ValueError, match="class 0 has no sample in the training part of a fold"):
+        stated.search(cv=KFold(2)).fit(X[:100], y[:100])  # which are sorted by label
     # A test part may lack a class.
     splits = [(np.arange(0, 150, 2), np.arange(1, 100, 2))]
     stated.search(epsilons=[0.01], kappas=[1.0], cv=splits).fit(X, y)

@@ -254,6 +254,21 @@ def test_deviations_and_levels_are_those_of_each_fold():
     assert search.ball_.feature_costs["age"] == pytest.approx(1.0 / FRAME.age.std(ddof=0))
 
 
+@pytest.mark.parametrize("fill", ["mean", "median"])
+def test_missing_numbers_become_what_was_asked_for(fill):
+    holes = FRAME.assign(age=FRAME.age.where(FRAME.index % 8 > 0))
+    fitted = DRLogisticRegression(missing=fill).fit(holes, Y)
+    filled = holes.assign(age=holes.age.fillna(getattr(holes.age, fill)()))
+    expected = fitted.decision_function(filled)
+    assert np.allclose(fitted.decision_function(holes), expected, rtol=0.0, atol=1e-12)
+
+
+def test_the_own_pair_of_a_ball_is_among_those_that_are_tried():
+    for ball in (Ball(0.031, 2.5), Ball(0.031)):
+        search = DRLogisticRegressionCV([0.1], [3.0], ball=ball, cv=2).fit(FRAME, Y)
+        assert {"epsilon": ball.epsilon, "kappa": ball.kappa} in search.cv_results_["params"]
+
+
 def test_searches_over_radii_and_balls():
     balls = [Ball(), Ball.tolerating(labels=0.02), Ball.tolerating(columns={"job": 0.1})]
     for grid in ({"epsilon": [0.01, 0.1]}, {"ball": balls}):

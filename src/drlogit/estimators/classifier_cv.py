@@ -375,14 +375,14 @@ def _score_fold(
     classes = learner.classes_
     if kappas is not None:
         ball = ball.replace(kappa=kappas[train])
-    weight = None if weights is None else weights[train]
-    training = training_data(learner, rows_of(X, train), y[train], weight, ball)
-    missing = np.setdiff1d(classes, training.classes).tolist()
+    missing = np.setdiff1d(classes, y[train]).tolist()
     if missing:
         raise ValueError(
             f"class {missing[0]!r} has no sample in the training part of a fold, but every class "
-            "needs one: use fewer folds, or stratified folds"
+            "needs one: use fewer folds, or stratified folds, or shuffle the rows"
         )
+    weight = None if weights is None else weights[train]
+    training = training_data(learner, rows_of(X, train), y[train], weight, ball)
     X, y = rows_of(X, test), y[test]
     X = matrix_of(learner, X, training.ball.features)
     score_params = {} if weights is None else {"sample_weight": weights[test]}

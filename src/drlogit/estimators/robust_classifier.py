@@ -123,7 +123,7 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
         if data.given_weights is not None and data.given_weights.max() < 1.0:
             said.append(
                 "sample_weight counts as repetitions, and all weights are below 1: the "
-                f"{n_samples} rows count as {data.given_weights.sum():.3g}"
+                f"{n_samples} rows count as {float(data.given_weights.sum()):.3g}"
             )
         for each in filter(None, said):
             warnings.warn(each, UserWarning, stacklevel=4)
