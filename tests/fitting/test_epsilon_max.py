@@ -51,21 +51,6 @@ def test_model_with_domains_is_constant_from_there_on_and_not_before(seed, kappa
     assert np.abs(effects(0.98 * limit, 1e-8)).max() > 1e-6
 
 
-def test_budget_is_the_linear_program(cancer):
-    """Without intercept: min ‖Σ w(½-a)z‖₁ + κ Σ w a over a, by HiGHS."""
-    X, y = cancer[0][:80, :6], cancer[1][:80]
-    kappa, n_samples, n = 0.7, 80, 6
-    Z = np.where(y > 0, 1.0, -1.0)[:, None] * X
-    # Variables a (80) and t (6): |Σ w(½-a)z|_j ≤ t_j.
-    half = 0.5 * Z.mean(axis=0)
-    cost = np.concatenate([np.full(n_samples, kappa / n_samples), np.ones(n)])
-    A = np.block([[-Z.T / n_samples, -np.eye(n)], [Z.T / n_samples, -np.eye(n)]])
-    bounds = [(0, 1)] * n_samples + [(0, None)] * n
-    oracle = linprog(cost, A_ub=A, b_ub=np.concatenate([-half, half]), bounds=bounds)
-    found = stated.epsilon_max(X, y, kappa=kappa, fit_intercept=False)
-    assert found == pytest.approx(oracle.fun, rel=1e-4)
-
-
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
 def test_units_of_the_features_do_not_matter(norm, fit_intercept):

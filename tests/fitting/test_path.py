@@ -12,7 +12,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 import drlogit
 from drlogit.engine import plan
-from drlogit.fitting.paths import check_kappas, check_radii, kappas_around, radii_below
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
@@ -66,21 +65,6 @@ def test_convergence_warning(cancer):
 def test_bad_input_is_named(cancer, options, message):
     with pytest.raises(ValueError, match=message):
         stated.regularization_path(*cancer, **options)
-
-
-def test_grids():
-    assert np.allclose(radii_below(2.0, 3, 0.01), [2.0, 0.2, 0.02])
-    assert np.allclose(radii_below(0.0, 2, 0.01), [1.0, 0.01])
-    assert radii_below(2.0, 1, 0.01).tolist() == [2.0]
-    assert kappas_around(3.0, 1).tolist() == [math.inf]
-    assert np.allclose(kappas_around(3.0, 2), [0.6, math.inf])
-    for count in (3, 5):
-        kappas = kappas_around(3.0, count)
-        assert kappas.size == count
-        assert kappas[0] < 6.0 < kappas[-2]
-    assert check_radii([0.1, 1, 0.1, 0.0]).tolist() == [1.0, 0.1, 0.0]
-    assert check_radii(0.5).tolist() == [0.5]
-    assert check_kappas((math.inf, 2)).tolist() == [2.0, math.inf]
 
 
 @pytest.mark.parametrize("status", ["MAX_ITER", "STALLED"])

@@ -15,7 +15,6 @@ from drlogit.rows.blocks import Block
 from drlogit.rows.checks import check_features
 from drlogit.rows.local import LocalRows, memory_rows
 from drlogit.rows.matrix import CHUNK_BYTES
-from drlogit.rows.reductions import Max, Min, Sum
 
 
 def block_of(X, intercept=False):
@@ -105,21 +104,6 @@ def stored(request):
 # --- products of one matrix -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("convert", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
-def test_float32_products_accumulate_in_double_precision(convert):
-    """Many terms of unequal size: a sum in float32 is off in the fourth digit."""
-    rng = np.random.default_rng(4)
-    X = (1.0 + rng.random((200_000, 2))).astype(np.float32)
-    X[::100] *= 1e4
-    wide = X.astype(np.float64)
-    block, d = block_of(convert(X)), rng.random(200_000)
-    np.testing.assert_allclose(block.adjoint(d), wide.T @ d, rtol=1e-12)
-    np.testing.assert_allclose(block.gram(d), wide.T @ (d[:, None] * wide), rtol=1e-12)
-    np.testing.assert_allclose(block.squared_columns(d), (wide**2).T @ d, rtol=1e-12)
-    v = np.array([1.0, -1.0 + 1e-9])
-    np.testing.assert_allclose(block.margins(v), wide @ v, rtol=1e-13)
-
-
 #: One row or column, and panels of 256 rows and of 200.
 SHAPES = [(1, 1), (1, 37), (7, 3), (300, 19), (430, 200)]
 
@@ -133,11 +117,11 @@ def assert_summed_in_double(found, x, y):
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("kind", ["C", "float32", "float32-view", "float32-F"])
+@pytest.mark.parametrize("kind", ["C", "F", "every-other-column", "float32-view", "float32-F"])
 @pytest.mark.parametrize("shifted", [False, True])
 @pytest.mark.parametrize("intercept", [False, True])
 def test_dense_products_are_summed_in_double(shape, kind, shifted, intercept):
-    """Of one vector, of several, and of as many as are left to BLAS."""
+    """Of one vector and of several; the Gram matrix."""
     rng = np.random.default_rng(15)
     X = rng.standard_normal(shape) * 10.0 ** rng.integers(-3, 4, shape)
     X = X.astype(np.float32).astype(np.float64)
@@ -145,7 +129,9 @@ def test_dense_products_are_summed_in_double(shape, kind, shifted, intercept):
     Z = np.column_stack([X - shift, np.ones((shape[0], int(intercept)))])
     block = block_of(DENSE[kind](X), intercept)
     block = block.shifted(shift) if shifted else block
-    for k in [1, 2, 3, 4, 5, 9]:
+    d = rng.random(shape[0])
+    assert_summed_in_double(block.gram(d), Z.T * d, Z)
+    for k in [1, 3]:
         V, R = rng.standard_normal((k, Z.shape[1])), rng.standard_normal((shape[0], k))
         assert_summed_in_double(block.scores(V), Z, V.T)
         assert_summed_in_double(block.adjoint(R), Z.T, R)
@@ -160,24 +146,6 @@ def test_a_product_sees_the_array_as_it_is():
     assert block.margins(np.ones(3)).tolist() == [3.0] * 5
     X[:] = 2.0
     assert block.margins(np.ones(3)).tolist() == [6.0] * 5
-
-
-@pytest.mark.parametrize("kind", ["C", "F", "every-other-column", "float32", "float32-F"])
-@pytest.mark.parametrize("shift", [0.0, 3.0])
-def test_products_of_many_columns_agree_with_numpy(kind, shift):
-    """Rows that are converted to double, contiguous or not; panels of 200 rows, the last of 130."""
-    rng = np.random.default_rng(14)
-    X = rng.standard_normal((530, 200)).astype(np.float32).astype(np.float64)
-    block = block_of(DENSE[kind](X), intercept=True)
-    if shift:
-        block = block.shifted(np.full(200, shift))
-    Z = np.column_stack([X - shift, np.ones(530)])
-    v, r, d = rng.standard_normal(201), rng.standard_normal((530, 3)), rng.random(530)
-    np.testing.assert_allclose(block.margins(v), Z @ v, rtol=1e-11, atol=1e-11)
-    np.testing.assert_allclose(block.scores(v[None]), Z @ v[:, None], rtol=1e-11, atol=1e-11)
-    np.testing.assert_allclose(block.adjoint(r), Z.T @ r, rtol=1e-11, atol=1e-11)
-    np.testing.assert_allclose(block.adjoint(d), Z.T @ d, rtol=1e-11, atol=1e-11)
-    np.testing.assert_allclose(block.gram(d), Z.T @ (d[:, None] * Z), rtol=1e-11, atol=1e-11)
 
 
 @pytest.mark.parametrize("values", ["ones", "float64", "float32"])
@@ -309,15 +277,6 @@ def test_block_products_are_products_with_signed_rows(stored, intercept):
     )
     # The adjoint is the adjoint.
     assert block.margins(v) @ r == pytest.approx(v @ block.adjoint(r), rel=1e-12)
-
-
-def test_reductions_merge_scalars_and_arrays():
-    a, b = np.array([1.0, 5.0]), np.array([2.0, 3.0])
-    np.testing.assert_array_equal(Sum(a).merge(Sum(b)).value, [3.0, 8.0])
-    np.testing.assert_array_equal(Min(a).merge(Min(b)).value, [1.0, 3.0])
-    np.testing.assert_array_equal(Max(a).merge(Max(b)).value, [2.0, 5.0])
-    assert (Sum(1).merge(Sum(2)).value, Min(1).merge(Min(2)).value) == (3, 1)
-    assert Sum([1]).merge(Sum([2])).value == [1, 2]
 
 
 @pytest.mark.parametrize("n_blocks", [1, 3])
