@@ -149,7 +149,7 @@ class TableLayout:
         """A block's samples in these coordinates; kept with the block."""
         kept = block.kept.get("table")
         if kept is None or kept[0] != self.token:
-            table = Table(block.compiled, self._codes(block), self)
+            table = Table(block.compiled, block.beside(self._codes(block)), self)
             kept = block.kept["table"] = self.token, table
         return kept[1]
 
