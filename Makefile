@@ -124,8 +124,7 @@ stress: $(VENV)/.test
 	HYPOTHESIS_PROFILE=explore $(BIN)/pytest -q -n 2 tests/dual/test_certificate.py
 	$(BIN)/python -m benchmarks.stress --rules --of numbers domains classes labels extreme --problems 1000
 	$(BIN)/python -m benchmarks.false_bounds --count 1000
-	$(BIN)/python -m benchmarks.fuzz_files --proofs 1000 --fits 1000
-	$(BIN)/python -m benchmarks.fuzz_models --count 1000
+	$(BIN)/python -m benchmarks.fuzz_files --models 1000 --proofs 1000 --fits 1000
 
 clean:
 	rm -rf $(VENV) $(OLDEST) .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist docs/reference docs/tutorials

@@ -160,6 +160,7 @@ def lines(case: Case, max_time: float) -> Iterator[str]:
         yield (
             f"| {case.name} | {norm}, ε = {epsilon:g}, κ = {kappa:g} | {found.solver} | {tol:.0e} |"
             f" {found.gap:.1e} | {seconds:.2f} s | {seconds / plain:.1f}× | {memory:.1f} GB |"
+            f" {np.count_nonzero(found.coef)} of {found.coef.size} |"
         )
 
 
@@ -169,8 +170,8 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="how names of cases begin")
     parser.add_argument("--max-time", type=float, default=600.0)
     given = parser.parse_args()
-    print("| data | ball | method | tol | gap | time | of a plain fit | memory so far |")
-    print("|---|---|---|---|---|---|---|---|")
+    print("| data | ball | method | tol | gap | time | of a plain fit | memory so far | not zero |")
+    print("|---|---|---|---|---|---|---|---|---|")
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for case in CASES:

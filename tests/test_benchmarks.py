@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from benchmarks import fuzz_files, fuzz_models
+from benchmarks import fuzz_files
 from benchmarks.judge import plain_objective_and_gap
 from sklearn.linear_model import LogisticRegression
 
@@ -27,9 +27,9 @@ def test_gap_of_the_plain_problem(C):
 
 
 def test_mutants_of_files_end_in_one_line(tmp_path):
-    """The fuzz runs, a few of each; ``python -m benchmarks.fuzz_models`` runs more."""
+    """The fuzz runs, a few of each; ``python -m benchmarks.fuzz_files`` runs more."""
     attempts = (
-        ("models", fuzz_models.try_model, fuzz_models.sound_models()),
+        ("models", fuzz_files.try_model, fuzz_files.sound_models()),
         ("proofs", fuzz_files.try_proof, fuzz_files.sound_problems()),
     )
     for kind, attempt, sound in attempts:

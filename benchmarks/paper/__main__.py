@@ -55,7 +55,7 @@ def text(rows: Rows, quick: bool) -> str:
     parts += ["## Table 3\n", accuracy.tables(rows, tasks["table3"])]
     parts += ["## Figure 3\n", "![Figure 3](figure3.svg)\n", curves.table(rows, tasks["figure3"])]
     found = rows.of(tasks["theory"])
-    parts += ["## Theory\n", "![theory](theory.svg)\n", theory.table(found)]
+    parts += ["## Theory\n", "![theory](theory.svg)\n", theory.HOW_TO_READ, theory.table(found)]
     known = ", ".join(f"{name} {value}" for name, value in rows.circumstances.items())
     return "\n".join([*parts, f"## Circumstances\n\n{known}."]) + "\n"
 

@@ -156,6 +156,12 @@ def _square(v: Any) -> float:
     return float(v @ v)
 
 
+HOW_TO_READ = """Solid: F(x̄, ȳ) − F* at the means of K iterates. Dashed: the bound C/K of
+Theorem 4.2. A mean is not feasible (Zx̄ ≠ ȳ), so its value can be below the optimum. There
+(dotted) the bound holds and says nothing.
+"""
+
+
 def table(rows: list[Row]) -> str:
     """What was measured, one line for each problem and penalty."""
     names = ("a", "b", "m", "m'", "4.2 (b)")
