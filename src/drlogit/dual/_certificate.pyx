@@ -320,19 +320,16 @@ def label_sums(CompiledRows rows, const int[::1] codes, const double[:, ::1] coe
                 if codes is None:   # loops of a constant length take half of the time
                     rest = within(2, n, 1, 1.0, &given[0, 0, i], &out[0, 0, i])
                     flipped = within(2, n, 1, flipped, &given[1, 0, i], &out[1, 0, i])
+                    col[0, j] = w * rows.y[i] * (rest - flipped)
                 else:
                     rest = within(K, n, own, 1.0, &given[0, 0, i], &out[0, 0, i])
                     flipped = within(K, n, own, flipped, &given[1, 0, i], &out[1, 0, i])
-                for k in range(1, K):
-                    if k == own:
-                        col[k - 1, j] = w * rows.y[i] * (rest - flipped)
-                    else:
+                    for k in range(1, K):
                         col[k - 1, j] = w * rows.y[i] * (out[1, k, i] - out[0, k, i])
-                if K > 2:
                     entropy[0] += w * entropy_of(K, n, own, &out[0, 0, i], rest)
                 if flipped > 0.0:
                     entropy[1] += w * flipped * (1.0 if trust is None else trust[i])
-            if K == 2:
+            if codes is None:
                 add_entropies(hi - lo, &rows.w[lo], &out[0, 0, lo], entropy)
             rows.adjoint(lo, hi, &col[0, 0], <int>C, &part[0])
             if (panel + 1) % panels[1] == 0 or panel + 1 == n_panels:
