@@ -93,15 +93,6 @@ def test_no_radius_is_a_plain_softmax() -> None:
     assert result.objective == pytest.approx(log_loss(y, plain.predict_proba(X)), abs=1e-6)
 
 
-def test_costs_by_label_are_those_of_the_samples_with_it() -> None:
-    X, y = three_classes()
-    by_label = stated.solve(X, y, epsilon=0.05, kappa={"a": 1.0, "b": math.inf, "c": 0.5})
-    assert not by_label.flip_share[y == "b"].any()
-    each = np.array([{"a": 1.0, "b": math.inf, "c": 0.5}[label] for label in y])
-    by_sample = stated.solve(X, y, epsilon=0.05, kappa=each)
-    assert by_sample.objective == pytest.approx(by_label.objective, abs=1e-9)
-
-
 @pytest.mark.parametrize("labels", [2, 3])
 def test_without_a_radius_labels_are_as_they_are(labels: int) -> None:
     X, y = three_classes()
@@ -113,16 +104,6 @@ def test_without_a_radius_labels_are_as_they_are(labels: int) -> None:
     assert drlogit.verify(result, X, y, kappa=unknown)
     worst = zoo.worst_loss(result, X, y, epsilon=0.0, kappa=unknown)
     assert worst == pytest.approx(result.objective, abs=1e-9)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_from_epsilon_max_on_the_model_is_constant(seed: int) -> None:
-    X, y = three_classes(30)
-    kappa = np.random.default_rng(seed).choice([0.0, 0.1, 1.0, 9.0, math.inf], y.size)
-    largest = stated.epsilon_max(X, y, kappa=kappa)
-    for factor in (0.9, 1.001, 1.5, 5.0, 50.0):
-        fit = stated.solve(X, y, epsilon=factor * largest, kappa=kappa, tol=1e-9)
-        assert bool(fit.coef.any()) == (factor < 1.0)
 
 
 def test_a_model_outside_the_class_is_not_proven() -> None:

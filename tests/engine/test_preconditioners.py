@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from benchmarks import stated
 
+import zoo
 from drlogit.engine import truncated as method
 from drlogit.engine.preconditioners import Blocks, Diagonal
 from drlogit.rows.blocks import Block
@@ -81,11 +82,8 @@ def test_columns_beyond_single_precision_are_solved():
         assert found.objective == pytest.approx(plain.objective, abs=2e-6)
 
 
-def test_rows_in_a_file_are_not_copied_to_memory(tmp_path):
+def test_rows_in_a_file_are_not_copied_to_memory():
     X, y = many_classes(6)
-    np.save(tmp_path / "X.npy", X)
-    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    problem = stated.problem(mapped, y, epsilon=0.05, kappa=1.0,
-                                  categories=None, bounds=None)  # fmt: skip
+    problem = stated.problem(zoo.mapped(X), y, epsilon=0.05, kappa=1.0)
     assert problem.rows.blocks[0].single is None
     assert Block(X, np.ones(len(y)), np.ones(len(y)), True).single.dtype == np.float32

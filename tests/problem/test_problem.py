@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 import re
 
 import numpy as np
@@ -14,7 +15,7 @@ from benchmarks import stated
 
 import zoo
 from drlogit.problem.problem import Problem
-from drlogit.rows.checks import check_labels
+from drlogit.rows.checks import ParameterError, check_labels
 
 ORDERS = {"l1": np.inf, "l2": 2, "linf": 1}  # of the dual norm
 
@@ -270,6 +271,7 @@ BAD = {
 
 #: The same for what only solve takes.
 BAD_CALLS = {
+    "max_time negative": ({"max_time": -3.0}, r"got -3\.0", "> 0"),
     "tol zero": ({"tol": 0.0}, "got 0.0", "> 0"),
     "tol inf": ({"tol": math.inf}, "inf", "finite"),
     "max_iter zero": ({"max_iter": 0}, "got 0", "positive integer"),
@@ -285,18 +287,22 @@ def assert_refused(function, bad, **defaults):
     assert re.search(wanted, message), message
     assert len(message) < 400
     assert "\n" not in message
-    return message
+    return caught.value
 
 
 @pytest.mark.parametrize("name", BAD)
 def test_bad_input_is_refused_with_what_was_found_and_what_is_wanted(name):
-    message = assert_refused(stated.problem, BAD[name])
+    message = str(assert_refused(stated.problem, BAD[name]))
     parameter = next(iter(BAD[name][0]))
     assert re.match(rf"{parameter}\b|every sample with the (smaller|larger) label", message), (
         message
     )
 
 
-@pytest.mark.parametrize("name", BAD_CALLS)
-def test_bad_controls_are_refused(name):
-    assert_refused(stated.solve, BAD_CALLS[name])
+@pytest.mark.parametrize("name", ["epsilon negative", "kappa zero", "weights negative", *BAD_CALLS])
+def test_errors_of_numbers_say_which_parameter_for_callers_with_other_names(name):
+    bad = (BAD | BAD_CALLS)[name]
+    error = assert_refused(stated.solve, bad)
+    again = pickle.loads(pickle.dumps(error))
+    assert isinstance(error, ParameterError)
+    assert (str(again), again.parameter) == (str(error), *bad[0])

@@ -71,27 +71,6 @@ def client(cluster):
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
 
 
-def test_data_frames_and_labels_of_words():
-    pd = pytest.importorskip("pandas")
-    dd = pytest.importorskip("dask.dataframe")
-    X, y = data()
-    frame = pd.DataFrame(X, columns=list("abcdef")).assign(label=np.where(y, "yes", "no"))
-    frames = dd.from_pandas(frame, npartitions=3)
-    result = stated.solve(frames[list("abcdef")], frames["label"], **SHORT)
-    assert_same_fit(result, stated.solve(X, y, **SHORT))
-
-    model = stated.classifier(**ROUGH).fit(frames[list("abcdef")], frames["label"])
-    plain = stated.classifier(**ROUGH).fit(frame[list("abcdef")], frame["label"])
-    np.testing.assert_allclose(model.coef_, plain.coef_, atol=1e-6)
-    assert model.classes_.tolist() == ["no", "yes"]
-    assert model.feature_names_in_.tolist() == list("abcdef")
-    some = frames[list("abcdef")].loc[lambda frame: frame.index < 50]  # partitions without rows
-    assert model.predict(some).compute().shape == (50,)
-    predicted = model.predict(frames[list("abcdef")])
-    assert isinstance(predicted, da.Array)
-    np.testing.assert_array_equal(predicted.compute(), model.predict(frame[list("abcdef")]))
-
-
 def test_estimator_takes_and_gives_dask_arrays():
     X, y = data()
     classes = np.where(y, 2, np.where(X[:, 0] + X[:, 1] > 0.3, 1, 0))
@@ -140,6 +119,8 @@ def test_errors_name_what_is_wrong():
     spoiled[112, 3] = np.nan
     for arguments, wrong in (
         ((chunked(spoiled, 5), y), "block 2 of X: X must hold .*NaN in row 2 of column 3"),
+        ((lazy[:0], y), "at least one row, got none"),
+        ((lazy, da.ones(300, chunks=100, dtype=int)), "at least two classes, got one class: 1"),
         ((lazy, y[:-1]), "y must have 300 entries, got 299"),
         ((lazy, da.from_array(y[:-1], chunks=9)), "y must have 300 entries, got 299"),
         ((lazy, da.from_array(np.where(y, np.nan, 0.0), chunks=99)), "a label for every row"),
@@ -265,11 +246,15 @@ def test_columns_in_chunks_and_vectors_of_every_kind():
     assert_same_fit(stated.solve(pieces, column, sample_weight=weights, **SHORT), reference)
     lazy = da.from_array(weights, chunks=90)
     assert_same_fit(stated.solve(pieces, y, sample_weight=lazy, **SHORT), reference)
+    frame, dd = pytest.importorskip("pandas").DataFrame, pytest.importorskip("dask.dataframe")
+    table = frame(X).assign(label=np.where(y, "yes", "no"))
+    parts = dd.from_pandas(table, npartitions=3)
+    columns, words = parts[list(range(6))], parts["label"]
+    assert_same_fit(stated.solve(columns, words, sample_weight=lazy, **SHORT), reference)
 
 
 def test_parts_that_do_not_fit_together():
     X, y = data()
-    blocks = chunked(X, 2)
     unknown = da.from_array(X, chunks=(150, -1))
     unknown = unknown[unknown[:, 0] < np.inf]  # lengths that only the workers know
     with pytest.raises(ValueError, match=r"as many partitions as X .* unknown: 2, got 1"):
@@ -280,8 +265,6 @@ def test_parts_that_do_not_fit_together():
         stated.solve(unknown, other, **SHORT)
     with pytest.raises(ValueError, match=r"cut as X is: 150, got [12]00"):
         stated.solve(unknown, y, sample_weight=other.astype(float) + 1.0, **SHORT)
-    with pytest.raises(ValueError, match="at least one row, got none"):
-        stated.solve(blocks[:0], y, **SHORT)
 
 
 def test_scores_of_partitions_of_unknown_length():
@@ -295,14 +278,6 @@ def test_scores_of_partitions_of_unknown_length():
     assert model.score(lazy, y, weights) == pytest.approx(model.score(X, y, weights))
 
 
-def test_a_second_fit_starts_from_the_first():
-    X, y = data()
-    model = stated.classifier(epsilon=0.05, kappa=np.inf, warm_start=True)
-    assert model.fit(chunked(X, 2), y).fit(chunked(X, 2), y).dual_gap_ <= 1e-6
-    with pytest.raises(ValueError, match="at least two classes, got one class: 1"):
-        model.fit(chunked(X, 2), da.ones(300, chunks=100, dtype=int))
-
-
 @pytest.mark.parametrize(
     ("columns", "parameters"),
     [
@@ -314,7 +289,7 @@ def test_a_second_fit_starts_from_the_first():
     ],
 )
 def test_a_frame_is_encoded_as_in_memory(columns, parameters):
-    """No parameter is ignored, and truth values and texts are categories."""
+    """No parameter is ignored, and truth values, texts and labels of words are categories."""
     dd, pd = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"a": 9.0 * rng.normal(size=300), "c": rng.choice(["p", "q"], 300)})
@@ -325,8 +300,14 @@ def test_a_frame_is_encoded_as_in_memory(columns, parameters):
     here.fit(frame[columns], labels)
     there.fit(parts[columns], parts["label"])
     np.testing.assert_allclose(there.coef_, here.coef_, atol=1e-9)
-    chances = there.predict_proba(parts[columns])
+    assert there.classes_.tolist() == ["no", "yes"]
+    assert there.feature_names_in_.tolist() == columns
+    chances, predicted = (f(parts[columns]) for f in (there.predict_proba, there.predict))
+    assert isinstance(predicted, da.Array)
     np.testing.assert_allclose(chances.compute(), here.predict_proba(frame[columns]), atol=1e-9)
+    np.testing.assert_array_equal(predicted.compute(), here.predict(frame[columns]))
+    some = parts[columns].loc[lambda frame: frame.index < 50]  # partitions without rows
+    assert there.predict(some).compute().shape == (50,)
 
 
 def test_what_frames_and_arrays_cannot_have():

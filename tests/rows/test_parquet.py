@@ -42,37 +42,28 @@ def stored(request, tmp_path, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore:column 'id'")
 @pytest.mark.parametrize(
-    "parameters",
+    ("parameters", "weights"),
     [
-        {},
-        {"ball": drlogit.Ball(kappa=np.inf, feature_costs="std")},
-        {"missing": "mean", "class_weight": "balanced"},
-        {"categorical_features": ["few", "many", "zip", "truth"]},
+        ({}, np.arange(3000) % 3),
+        ({"ball": drlogit.Ball(kappa=np.inf, feature_costs="std")}, None),
+        ({"missing": "mean", "class_weight": "balanced"}, None),
+        ({"categorical_features": ["few", "many", "zip", "truth"]}, None),
     ],
 )
-def test_fits_are_those_of_memory(stored, parameters):
+def test_fits_are_those_of_memory(stored, parameters, weights):
     frame, labels, dataset = stored
-    if isinstance(parameters.get("categorical_features"), list):
+    if "categorical_features" in parameters:
         frame = frame.drop(columns="id")
         dataset = ds.dataset(dataset.to_table([*frame, "label"]))
-    here = drlogit.DRLogisticRegression(0.01, **parameters).fit(frame, labels)
-    there = drlogit.DRLogisticRegression(0.01, **parameters).fit(dataset, "label")
+    here, there = (drlogit.DRLogisticRegression(0.01, **parameters) for _ in range(2))
+    here.fit(frame, labels, sample_weight=weights)
+    there.fit(dataset, "label", sample_weight=weights)
     assert there.dual_gap_ <= 1e-6
     np.testing.assert_allclose(there.coef_, here.coef_, atol=1e-9)
     np.testing.assert_allclose(there.predict_proba(dataset), here.predict_proba(frame), atol=1e-9)
     np.testing.assert_array_equal(there.predict(dataset), here.predict(frame))
     assert there.score(dataset, "label") == here.score(frame, labels)
     pd.testing.assert_frame_equal(there.coefficient_table(), here.coefficient_table())
-
-
-def test_weights_of_the_rows(stored):
-    frame, labels, dataset = stored
-    frame, weights = frame[["x", "day", "few"]], np.random.default_rng(1).integers(0, 3, 3000)
-    dataset = ds.dataset(dataset.to_table([*frame, "label"]))
-    here, there = drlogit.DRLogisticRegression(0.01), drlogit.DRLogisticRegression(0.01)
-    here.fit(frame, labels, sample_weight=weights)
-    there.fit(dataset, "label", sample_weight=weights)
-    np.testing.assert_allclose(there.coef_, here.coef_, atol=1e-9)
 
 
 def test_what_is_said_of_datasets(stored):

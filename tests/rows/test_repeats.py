@@ -30,15 +30,6 @@ def test_merged_samples_are_the_given_ones(sparse):
     np.testing.assert_allclose(np.bincount(origin, w), merged_w)
 
 
-def test_contradicting_labels_stay_apart():
-    X = np.ones((600, 2))
-    y = np.repeat([1.0, -1.0], 300)
-    merged_X, merged_y, merged_w, *_ = merge_repeats(X, y, np.full(600, 1 / 600))
-    assert sorted(merged_y) == [-1.0, 1.0]
-    np.testing.assert_allclose(merged_w, [0.5, 0.5])
-    assert merged_X.shape == (2, 2)
-
-
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
 def test_same_answer_as_of_the_distinct_samples(sparse, norm):

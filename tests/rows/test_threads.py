@@ -94,9 +94,7 @@ def table():
 
 
 @pytest.mark.parametrize(
-    "samples",
-    [data(400, 80), data(20, 3), data(20, 60), several_classes()],
-    ids=lambda each: "x".join(map(str, each[0].shape)),
+    "samples", [data(400, 80), data(20, 3), data(20, 60), several_classes()], ids=shape
 )
 def test_blas_is_held_back_during_every_fit_and_let_go_after(blas, samples):
     before, seen = blas(), []
@@ -107,11 +105,7 @@ def test_blas_is_held_back_during_every_fit_and_let_go_after(blas, samples):
         assert 2 in before
 
 
-@pytest.mark.parametrize(
-    "samples",
-    [data(40, 3), several_classes(), table()],
-    ids=lambda each: "x".join(map(str, each[0].shape)),
-)
+@pytest.mark.parametrize("samples", [data(40, 3), several_classes(), table()], ids=shape)
 def test_blas_is_held_back_in_searches_and_audits(blas, samples, monkeypatch):
     (X, y), before, seen = samples, blas(), []
 

@@ -33,27 +33,25 @@ def test_its_own_solution_takes_no_iteration(norm, kappa, immovable):
     np.testing.assert_array_equal(again.coef, first.coef)
 
 
-@pytest.mark.parametrize("change", ["radius", "kappa", "weights", "fold", "more", "norm"])
-def test_starts_from_other_problems_lead_to_the_same_answer(change):
+@pytest.mark.parametrize(
+    ("before", "after", "change"),
+    [
+        (1, 1, {"epsilon": 0.025}),
+        (1, 1, {"kappa": 1.2}),
+        (1, 1, {"norm": "l2"}),
+        (1, 1, {"sample_weight": np.random.default_rng(2).poisson(1.0, 2000) + 0.01}),
+        (1, 2, {}),  # a start of more samples
+        (2, 1, {}),
+    ],
+)
+def test_starts_from_other_problems_lead_to_the_same_answer(before, after, change):
     X, y = zoo.logistic_data()
-    rng = np.random.default_rng(2)
-    given = {"X": X, "y": y, "epsilon": 0.03, "kappa": 1.0}
-    other = dict(given)
-    if change == "radius":
-        other["epsilon"] = 0.025
-    elif change == "kappa":
-        other["kappa"] = 1.2
-    elif change == "weights":
-        other["sample_weight"] = rng.poisson(1.0, y.size) + 0.01
-    elif change == "fold":
-        kept = rng.random(y.size) < 0.8
-        other.update(X=X[kept], y=y[kept])
-    elif change == "more":
-        given.update(X=X[::2], y=y[::2])
-    else:
-        other["norm"] = "l2"
-    cold = stated.solve(**other)
-    warm = stated.solve(**other, start=stated.solve(**given))
+    ball = {"epsilon": 0.03, "kappa": 1.0}
+    start = stated.solve(X[::before], y[::before], **ball)
+    other = ball | change
+    cold, warm = (
+        stated.solve(X[::after], y[::after], start=each, **other) for each in (None, start)
+    )
     assert warm.gap <= 1e-6
     assert abs(warm.objective - cold.objective) <= 1e-6
 
@@ -71,27 +69,24 @@ def test_columns_that_are_empty_in_a_fold_do_not_stay_where_the_start_has_them(n
     assert abs(found.coef[3]) <= 1e-9
 
 
-def spoilt(result, how):
-    rng = np.random.default_rng(3)
-    if how == "far":
-        return replace(result, coef=50.0 * rng.standard_normal(result.coef.size))
-    if how == "wrong":
-        return replace(result, coef=-result.coef)
-    if how == "zero":
-        return replace(result, coef=np.zeros_like(result.coef), lam=0.0)
-    if how == "nan":
-        return replace(result, coef=np.full_like(result.coef, np.nan))
-    return replace(result, lam=1e6 * result.lam)
+SPOILT = {
+    "far": lambda coef, lam: (50.0 * np.random.default_rng(3).standard_normal(coef.size), lam),
+    "wrong": lambda coef, lam: (-coef, lam),
+    "zero": lambda coef, lam: (0.0 * coef, 0.0),
+    "nan": lambda coef, lam: (np.nan * coef, lam),
+    "lam": lambda coef, lam: (coef, 1e6 * lam),
+}
 
 
-@pytest.mark.parametrize("how", ["far", "wrong", "zero", "nan", "lam"])
+@pytest.mark.parametrize("how", SPOILT)
 @pytest.mark.parametrize("kappa", [1.0, math.inf])
 @pytest.mark.parametrize("epsilon", [0.02, 0.0])
 def test_a_bad_start_does_no_harm(how, kappa, epsilon):
     X, y = zoo.logistic_data()
     problem = stated.problem(X, y, epsilon=epsilon, kappa=kappa)
-    start = spoilt(solve_problem(problem.with_radius(0.04)), how)
-    assert solve_problem(problem, start=start).gap <= 1e-6
+    first = solve_problem(problem.with_radius(0.04))
+    coef, lam = SPOILT[how](first.coef, first.lam)
+    assert solve_problem(problem, start=replace(first, coef=coef, lam=lam)).gap <= 1e-6
 
 
 def test_copies_sparse_and_mapped_rows_start_alike():
