@@ -18,6 +18,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import drlogit
 from damaged import damaged_copies
 from drlogit import Ball, DRLogisticRegression, DRLogisticRegressionCV, load_model, save_model
 from drlogit.files.model_file import _digest
@@ -95,6 +96,9 @@ def test_a_refit_is_the_fit(name, tmp_path):
     assert loaded.get_params() == model.get_params()
     assert str(loaded.ball_) == str(model.ball_)
     assert np.array_equal(loaded.predict_proba(HOLES), model.predict_proba(HOLES))
+    of_class = Ball.tolerating(labels={0: 0.05, 1: 0.0})  # a share of the class in the fit
+    values = [drlogit.worst_case(each, HOLES, Y, ball=of_class).value for each in (model, loaded)]
+    assert values[0] == values[1]
     for rows in (slice(None), slice(0, 80)):
         again, wanted = (clone(each).fit(HOLES[rows], Y[rows]) for each in (loaded, model))
         np.testing.assert_array_equal(again.coef_, wanted.coef_)
