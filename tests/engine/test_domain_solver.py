@@ -104,7 +104,7 @@ def test_its_own_solution_needs_no_iteration_and_is_its_proof(seed):
     problem = stated.problem(**case)
     pieces = pieces_of_dual_point(problem, found.dual)
     masses = np.bincount(pieces[0].own, pieces[0].q)
-    np.testing.assert_allclose(masses, problem.rows.weights(), rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(masses, problem.rows.together().weights, rtol=1e-9, atol=1e-15)
     point = dual_point_of_pieces(problem, pieces)
     for name in ("s", "flip_share"):
         wanted = getattr(found.dual, name)

@@ -100,7 +100,7 @@ def test_best_lambda_has_the_least_objective_of_all(seed):
     )  # fmt: skip
     for v in ([1.0], [-0.5], [0.0], [1e-3]):
         margins, least = problem.margins(np.array(v)), problem.dual_norm(np.array(v))
-        u, w = problem.rows.gather(margins), problem.rows.weights()
+        u, w = problem.rows.gather(margins), problem.rows.together().weights
         # The objective at λ = ‖β‖_* and wherever a flip begins to pay, by sorting.
         u, w = u[order := np.argsort(-u)], w[order]
         lams = np.maximum(np.append(u, 0.0) / kappa, least)

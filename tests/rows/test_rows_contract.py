@@ -109,7 +109,7 @@ def test_products_and_reductions(kind, intercept, weighted):
     np.testing.assert_allclose(gram, Z.T @ (w[:, None] * Z), atol=1e-12)
     assert (least, greatest) == pytest.approx(((Z @ v).min(), (Z @ v).max()))
     assert total == pytest.approx(w @ Z @ v)
-    np.testing.assert_allclose(rows.weights(), w, rtol=1e-12)
+    np.testing.assert_allclose(rows.together().weights, w, rtol=1e-12)
     np.testing.assert_allclose(rows.column_scale, np.sqrt(w @ Z**2), rtol=1e-12)
     whole = rows.together()
     np.testing.assert_allclose(whole.margins(v), Z @ v, atol=1e-12)

@@ -17,11 +17,11 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
+import scipy.sparse as sp
 
 from .arrays import FloatArray, IndexArray
 from .blocks import Block
 from .interface import Rows
-from .matrix import full_columns
 from .reductions import Min
 
 #: Offset over spread from which a column is shifted: beyond, Gram matrices in single precision
@@ -56,7 +56,9 @@ def centred(rows: Rows, still: IndexArray | None = None, *, constant: bool = Fal
 
 def _without_zeros(block: Block, _: None) -> tuple[None, tuple[Min]]:
     """1 for columns of which every entry is stored, 0 for the others."""
-    return None, (Min(full_columns(block.X).astype(np.float64)),)
+    X = block.X
+    stored = np.bincount(X.indices, minlength=X.shape[1]) if sp.issparse(X) else X.shape[0]
+    return None, (Min(np.full(X.shape[1], stored == X.shape[0], dtype=np.float64)),)
 
 
 def exact_dot(x: FloatArray, y: FloatArray) -> float:

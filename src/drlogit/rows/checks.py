@@ -204,16 +204,11 @@ def check_labels(y: Any, n_samples: int) -> FloatArray:
     """Two distinct labels as ±1; the one that sorts last is +1."""
     labels = check_label_column(y, n_samples)
     classes = find_classes(labels)
-    check_two_classes(classes)
-    return signs_of(labels, classes[1])
-
-
-def check_two_classes(classes: np.ndarray[Any, Any]) -> None:
-    """``ValueError`` unless there are two classes."""
     if classes.size != 2:
         shown = ", ".join(repr(c) for c in classes[:5].tolist())
         more = ", ..." if classes.size > 5 else ""
         raise ValueError(f"y must hold two classes, got {classes.size} ({shown}{more})")
+    return signs_of(labels, classes[1])
 
 
 def find_classes(labels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -140,14 +140,6 @@ class Rows(ABC):
         variance = squares - np.square(means)
         return np.sqrt(np.where(variance > 1e-14 * squares, variance, 0.0))  # less is rounding
 
-    def weights(self) -> FloatArray:
-        """The weights of all samples."""
-        return np.asarray(self.gather(self.run(_weights)[0]))
-
-    def flip_costs(self, unit: float) -> FloatArray:
-        """The flip cost of each sample, for this unit."""
-        return np.asarray(self.gather(self.run(_flip_costs, None, unit)[0]))
-
 
 def _listed(block: Block, first: int) -> tuple[None, tuple[Sum]]:
     return None, (Sum([(first, block)]),)
@@ -155,11 +147,3 @@ def _listed(block: Block, first: int) -> tuple[None, tuple[Sum]]:
 
 def _totals(block: Block, _: BlockState) -> tuple[None, tuple[Sum]]:
     return None, (Sum(block.totals),)
-
-
-def _weights(block: Block, _: BlockState) -> tuple[FloatArray, tuple[()]]:
-    return block.weights, ()
-
-
-def _flip_costs(block: Block, _: BlockState, unit: float) -> tuple[FloatArray, tuple[()]]:
-    return np.broadcast_to(block.flip_costs(unit), block.y.shape), ()

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from scipy.linalg.blas import dsyrk
 
 from ._products import CompiledRows, compiled_rows, product, sparse_outer
-from .arrays import BoolArray, FloatArray, IndexArray, Matrix
+from .arrays import FloatArray, IndexArray, Matrix
 
 #: Bytes of one dense chunk: half of a common second-level cache.
 CHUNK_BYTES = 1 << 20
@@ -60,13 +60,6 @@ def shifted(X: Matrix, shift: FloatArray) -> Matrix:
     matrix.data -= shift[matrix.indices]
     matrix.eliminate_zeros()  # of constants; others may all be one, and those loops are faster
     return matrix
-
-
-def full_columns(X: Matrix) -> BoolArray:
-    """Columns of which every entry is stored."""
-    if not sp.issparse(X):
-        return np.ones(X.shape[1], dtype=bool)
-    return np.asarray(np.bincount(X.indices, minlength=X.shape[1]) == X.shape[0])
 
 
 def row_chunks(n_rows: int, n_columns: int, least: int = 64) -> Iterator[slice]:
@@ -137,11 +130,6 @@ def nonzeros(X: Matrix) -> int:
     return int(X.nnz) if sp.issparse(X) else int(X.shape[0]) * int(X.shape[1])
 
 
-def density(X: Matrix) -> float:
-    """Share of stored entries (1 for a dense array)."""
-    return float(nonzeros(X) / max(X.shape[0] * X.shape[1], 1))
-
-
 def outer_product(X: Matrix, row_scale: FloatArray, column_scale: FloatArray) -> FloatArray:
     """Lower half of ``diag(r) X diag(c²) Xᵀ diag(r)``; what is above it means nothing."""
     n_rows = X.shape[0]
@@ -172,9 +160,10 @@ def held(X: Matrix) -> Matrix:
 
     BLAS is faster with that, entry by entry, than the sparse loops are.
     """
-    size = X.shape[0] * X.shape[1] * X.dtype.itemsize
-    well_filled = sp.issparse(X) and density(X) > SPARSE_SHARE
-    return X.toarray() if well_filled and size <= DENSE_COPY_BYTES else X
+    size = X.shape[0] * X.shape[1]
+    well_filled = sp.issparse(X) and X.nnz > SPARSE_SHARE * size
+    small = size * X.dtype.itemsize <= DENSE_COPY_BYTES
+    return X.toarray() if well_filled and small else X
 
 
 def thin_copy(X: Matrix) -> Matrix | None:

@@ -6,8 +6,8 @@ categories as codes would take a third of the space and products of their own.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
@@ -55,8 +55,9 @@ def mapped(parts: Iterable[Matrix], n_entries: int) -> Matrix:
     temporary files (``TMPDIR``), and are gone with the map.
     """
     number = np.int32 if n_entries < 2**31 else np.int64  # as SciPy has them
-    lengths, shape = [np.zeros(1, dtype=np.int64)], (0, 0)
-    with tempfile.TemporaryFile() as values, tempfile.TemporaryFile() as places:
+    shape, stored = (0, 0), 0
+    with TemporaryFile() as values, TemporaryFile() as places, TemporaryFile() as ends:
+        np.zeros(1, number).tofile(ends)
         for part in parts:
             shape = shape[0] + part.shape[0], part.shape[1]
             if not sp.issparse(part):
@@ -64,12 +65,13 @@ def mapped(parts: Iterable[Matrix], n_entries: int) -> Matrix:
                 continue
             part.data.tofile(values)
             part.indices.astype(number).tofile(places)
-            lengths.append(np.diff(part.indptr))
-        stored = np.memmap(values, np.float64, "r")
-        if len(lengths) == 1:
-            return stored.reshape(shape)
+            (part.indptr[1:].astype(number) + stored).tofile(ends)
+            stored += part.nnz
+        entries = np.memmap(values, np.float64, "r")
+        if not stored:
+            return entries.reshape(shape)
         found = sp.csr_array(shape)  # its constructor might copy them
-        found.data, found.indices = stored, np.memmap(places, number, "r")
-    found.indptr = np.cumsum(np.concatenate(lengths)).astype(number)
+        found.data, found.indices = entries, np.memmap(places, number, "r")
+        found.indptr = np.memmap(ends, number, "r")
     found.has_canonical_format = True
     return found
