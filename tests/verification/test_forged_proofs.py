@@ -133,7 +133,8 @@ def test_what_overflows_proves_nothing() -> None:
 # --- what is true --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", [*range(120), 101_833, 101_981])  # the last: far columns
+# The last are far columns: with two labels, and with several in a ball that is nearly used up.
+@pytest.mark.parametrize("seed", [*range(80), 101_833, 101_981, 426, 730, 1190])
 def test_honest_fits_are_accepted(seed: int) -> None:
     """Far columns without an intercept, extreme weights, separated classes."""
     case = awkward(np.random.default_rng([seed, 4]))
