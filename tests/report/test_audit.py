@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -114,6 +113,8 @@ def test_rows_beyond_the_limit_are_called_so(robust):
     report = drlogit.audit(robust, X, turned)
     assert "no better than the best constant answer" in report.verdict()[0]
     assert report.next_steps()[0].startswith("Look for a better model")
+    never = drlogit.audit(robust, X, y, metric="net_benefit", limit=-5.0)
+    assert "whatever share of the labels, or whichever single column" in never.verdict()[0]
     stated = drlogit.audit(robust, X, y, limit=0.01)
     assert "no better than your limit" in stated.verdict()[0]
     # The best constant answer for the recall is to call everybody sick.
@@ -130,11 +131,6 @@ def test_a_limit_within_the_ball(robust):
         steps = " ".join(drlogit.audit(model, rows, y, ball=ball).next_steps())
         assert "The ball reaches the limit" in steps
         assert ("fit a model for it, DRLogisticRegression" in steps) == wanted
-
-
-def test_a_limit_that_nothing_reaches(robust):
-    report = drlogit.audit(robust, *made(1, 200), metric="net_benefit", limit=-5.0)
-    assert "whatever share of the labels, or whichever single column" in report.verdict()[0]
 
 
 # --- several models, balls, promises --------------------------------------------------------
@@ -171,16 +167,6 @@ def test_foreign_models_need_a_ball_and_take_that_of_ours():
     assert drlogit.audit(inside, numbers, y).first.epsilon > 0.0
     with pytest.raises(ValueError, match="state one for all models in the units of X"):
         drlogit.audit({"ours": inside, "theirs": pipeline}, numbers, y)
-
-
-@pytest.mark.filterwarnings("ignore:Skipping features without any observed values")
-def test_a_column_that_an_imputer_drops_breaks_nothing():
-    X, y = made(1, 200)
-    numbers = X[["age", "dose"]].assign(empty=np.nan)
-    steps = SimpleImputer(), StandardScaler(), LogisticRegression()
-    pipeline, ball = make_pipeline(*steps).fit(numbers, y), drlogit.Ball(0.1)
-    report = drlogit.audit(pipeline, numbers, y, ball=ball)
-    assert "empty" not in set(report.to_frame("columns")["column"])
 
 
 def test_unseen_rows_bring_promises(robust):

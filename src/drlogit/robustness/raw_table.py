@@ -30,7 +30,6 @@ from ..problem.features import Feature, Features
 from ..problem.table_statistics import class_shares, deviation_of, total_weight
 from ..rows.arrays import FloatArray, IndexArray, Matrix
 from ..rows.checks import check_weights
-from ..rows.matrix import row_chunks
 
 #: What to do about other pipelines, and what is said of them.
 LAST_STEP = (
@@ -44,6 +43,9 @@ NO_SUM = (
 
 #: Numbers are moved by so many standard deviations, to both sides.
 _FAR = 8.0
+
+#: The number of entries of rows that are asked about at once.
+_ASKED = 2**22
 
 #: Scores are linear up to these shares of a change, and of themselves.
 _BENT, _ROUNDED = 1e-4, 1e-6
@@ -198,7 +200,8 @@ def _effects(
     sizes = [len(column.others) for column in columns]
     owner = np.append(-1, np.repeat(np.arange(len(columns)), sizes))
     found = []
-    for rows in row_chunks(owner.size, len(columns)):
+    step = max(_ASKED // max(len(columns), 1), 1)
+    for rows in (slice(first, first + step) for first in range(0, owner.size, step)):
         filled = []
         for j, column in enumerate(columns):
             values = np.full(owner.size, column.usual, dtype=np.asarray(column.others).dtype)
@@ -214,8 +217,7 @@ def table_like(X: Any, columns: Sequence[NDArray[Any]]) -> Any:
     """A table of the type of X, and with its names, that has these columns."""
     import pandas as pd
 
-    frame = pd.DataFrame(dict(enumerate(columns)))
     if not hasattr(X, "columns"):
-        return frame.to_numpy()
-    frame.columns = list(X.columns)
+        return np.column_stack(columns)
+    frame = pd.DataFrame(dict(enumerate(columns))).set_axis(list(X.columns), axis=1)
     return frame if hasattr(X, "iloc") else type(X)(frame)
