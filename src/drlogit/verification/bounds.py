@@ -273,5 +273,5 @@ def _flow_norm(samples: SamplesInBall, G: FloatArray, error: FloatArray, flow: A
     flow = flow - between @ (G + between.T @ flow) / n_classes
     # What rounding hides of G, and of its total, which is 0: N is at most half of its size.
     hidden = error.sum(axis=0) + np.abs(G.sum(axis=0))
-    between_pairs = sum(norm_of(NORM[samples.norm], costs * row) for row in flow)
-    return between_pairs + 0.5 * float(costs @ hidden)
+    paid = sum(norm_of(NORM[samples.norm], costs * row) for row in flow)
+    return paid + 0.5 * float(costs @ hidden)

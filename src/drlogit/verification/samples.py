@@ -49,12 +49,13 @@ class SamplesInBall:
             for group in ball.groups
         ]
         categorical = [group for group, _ in stated]
-        for group, none in stated:
-            if group.size + none == 1:  # a group of one category cannot change
-                costs[group] = np.inf
-        if label_costs.shape[1] > 2:  # numbers; a change of category moves two columns
-            for group, _ in stated:
-                costs[group] *= 0.5
+        several = label_costs.shape[1] > 2
+        for (
+            group,
+            none,
+        ) in stated:  # one category cannot change; a number's change moves two columns
+            costs[group] *= np.inf if group.size + none == 1 else 0.5 if several else 1.0
+        if several:  # all columns are numbers
             ends[:], stated = [[-np.inf], [np.inf]], []
         self.costs, movable = costs, np.isfinite(costs) & (ball.epsilon > 0.0)
         self._dense = bool(bounded.any()) or bool(stated) or costs.size <= _DENSE

@@ -16,8 +16,7 @@ from ..problem.label_costs import codes_among
 from ..problem.parameters import ADMITTED
 from ..problem.proof import BrokenProofError, read_proof
 from ..problem.result import Result
-from ..rows import checks
-from ..rows.checks import TOO_LARGE, check_label_column, check_weights, find_classes
+from ..rows.checks import TOO_LARGE, check_features, check_label_column, check_weights, find_classes
 from ..rows.threads import one_blas_thread
 from .bounds import lower_bound, slack, upper_bound
 from .samples import SamplesInBall
@@ -105,7 +104,7 @@ def verify(
         raise ValueError("the model must know its ball, as results of drlogit.solve do")
     if ball.costs.ndim == 2:
         raise ValueError("a matrix of feature_costs has no proof: give each feature a cost")
-    X = checks.check_features(X)
+    X = check_features(X)
     size = n_samples, n_features = int(X.shape[0]), int(X.shape[1])
     if not (np.abs(np.append(coef, intercept)) < TOO_LARGE).all():
         raise ValueError(f"coefficients must be numbers below {TOO_LARGE:g}")
@@ -136,8 +135,7 @@ def verify(
     high, low = result.objective, result.dual_objective
     too_high = not upper <= high + 2.0 * slack(high)
     too_low = not lower >= low - 2.0 * slack(low)
-    reason = f"no linear model can promise less than {lower:.12g}"
-    reason += f", and this one promises at most {upper:.12g}"
+    reason = f"no linear model can promise less than {lower:.12g}; this one promises {upper:.12g}"
     if too_high:
         reason = f"other coefficients or data: these promise at most {upper:.12g}, not {high:.12g}"
     elif too_low:
