@@ -22,6 +22,7 @@ from drlogit.dual._certificate import (
     label_sums,
 )
 from drlogit.dual.bound import DualSums, lower_bound
+from drlogit.dual.coordinates import label_coordinates
 from drlogit.dual.label_points import label_bound
 from drlogit.problem.norms import NORMS
 from drlogit.problem.parameters import ADMITTED
@@ -359,3 +360,20 @@ def test_what_the_sum_of_panels_rounds_off_is_added_at_the_end():
     *_, sums, additions = label_sums(rows, None, np.zeros((1, 1)), point, 1.0, None)
     error = abs(Fraction(sums[0]) - sum(map(Fraction, X[:, 0])))
     assert error <= Fraction(additions * 2.0**-53) < Fraction(100 * 2.0**-53)
+
+
+def test_a_problem_is_charged_at_the_means_of_its_columns():
+    rng = np.random.default_rng(0)
+    X, weights = rng.normal(size=(30, 2)) * [1.0, 0.1] + [0.0, 5.0], rng.uniform(0.5, 2.0, 30)
+    costs, weights = np.array([1.0, np.inf]), weights / weights.sum()
+    problem = stated.problem(X, X[:, 0] > 0.0, feature_costs=costs, sample_weight=weights)
+    mean = weights @ X[:, 1]
+    spread = np.sqrt(weights @ (X[:, 1] - mean) ** 2)
+    known = label_coordinates(problem)
+    charge = known.charge
+    assert charge(np.array([0.0, 1e-6, 0.0])) == pytest.approx(ADMITTED * 1e-6 / spread, rel=1e-6)
+    both = ADMITTED * 1e-6 * (1.0 + mean / spread)
+    assert charge(np.array([0.0, 0.0, 1e-6])) == pytest.approx(both, rel=1e-6)
+    # The class of models: log-odds at the means.
+    for share, admitted in ((0.99, True), (1.01, False)):
+        assert known.admits(np.array([0.0, 0.0, share * ADMITTED])) == admitted
