@@ -66,10 +66,11 @@ def test_fits_are_those_of_memory(stored, parameters, weights):
     pd.testing.assert_frame_equal(there.coefficient_table(), here.coefficient_table())
 
 
-def test_what_is_said_of_datasets(stored):
+def test_what_is_said_of_datasets(stored, capsys):
     _, _, dataset = stored
     with pytest.warns(UserWarning, match="column 'id' is ignored"):
-        drlogit.DRLogisticRegression(0.01).fit(dataset, "label")
+        drlogit.DRLogisticRegression(0.01, verbose=1).fit(dataset, "label")
+    assert capsys.readouterr().out.count("3000 of 3000 rows read\n") == 2
     for parameters, y, wrong in (
         ({}, "target", "y must be the name of a column of the dataset, got 'target'"),
         ({"missing": "median"}, "label", "missing='median' needs X in memory"),

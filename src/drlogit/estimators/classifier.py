@@ -61,7 +61,7 @@ class DRLogisticRegression(RobustLinearClassifier):
     n_jobs : int, optional
         Number of threads; None chooses by the size of the data (see :func:`~drlogit.solve`).
     verbose : int
-        If positive, print a line per iteration.
+        If positive, print a line per iteration, and how much of a dataset is read.
 
     Attributes
     ----------

@@ -289,7 +289,8 @@ def _read_parts(estimator: Any, X: Any, sample_weight: Any, ball: Ball) -> ReadT
             )
         parts = sums_of_parts(partial(statistics_of_part, categories=categories), X)
     else:
-        parts = statistics_in(X, categories, names, check_weights(sample_weight, X.count_rows()))
+        weights = check_weights(sample_weight, X.count_rows())
+        parts = statistics_in(parts_of(X, names, estimator.verbose), categories, weights)
     known = merged(parts, categories, names)
     features = encoding_of(column.encoding(name, fill) for name, column in known.items())
     for feature in features:
@@ -307,7 +308,8 @@ def _read_parts(estimator: Any, X: Any, sample_weight: Any, ball: Ball) -> ReadT
     if is_dask(X):
         matrix = map_rows(encode, X, width, np.float64)
     else:
-        matrix = mapped(map(encode, parts_of(X, names)), X.count_rows() * len(names))
+        encoded = map(encode, parts_of(X, names, estimator.verbose))
+        matrix = mapped(encoded, X.count_rows() * len(names))
     return ReadTable(matrix, features if encodes else None, seen_in(known))
 
 

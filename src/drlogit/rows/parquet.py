@@ -24,13 +24,17 @@ def is_dataset(X: Any) -> bool:
     return type(X).__module__.startswith("pyarrow") and hasattr(X, "scanner")
 
 
-def parts_of(X: Any, columns: Sequence[str]) -> Iterator[Any]:
-    """Some columns as data frames, a part of the rows at a time."""
+def parts_of(X: Any, columns: Sequence[str], verbose: int = 0) -> Iterator[Any]:
+    """Some columns as data frames, a part of the rows at a time; perhaps with lines of progress."""
+    done, total = 0, X.count_rows()
     for batch in X.to_batches(
         columns=list(columns), batch_size=_ROWS, batch_readahead=1, fragment_readahead=1
     ):
         if batch.num_rows:
             yield batch.to_pandas()
+            before, done = done, done + batch.num_rows
+            if verbose and 10 * done // total > 10 * before // total:
+                print(f"{done} of {total} rows read", flush=True)
 
 
 def labels_in(X: Any, y: Any) -> np.ndarray[Any, Any]:

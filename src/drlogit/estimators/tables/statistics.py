@@ -7,14 +7,13 @@ memory is one part, and Parquet larger than memory and frames of Dask have many.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from ...rows.arrays import FloatArray
 from ...rows.checks import TOO_LARGE
-from ...rows.parquet import parts_of
 from .encoding import ColumnEncoding
 from .frames import TableColumn, columns_of
 from .remarks import tells_rows_apart
@@ -113,11 +112,11 @@ def statistics_of_part(
 
 
 def statistics_in(
-    X: Any, categories: Mapping[Any, str], names: Sequence[str], weights: FloatArray
+    parts: Iterable[Any], categories: Mapping[Any, str], weights: FloatArray
 ) -> Iterator[Statistics]:
     """Those of the parts of a dataset."""
     first = 0
-    for part in parts_of(X, names):
+    for part in parts:
         yield statistics_of_part(part, categories, weights[first : first + len(part)])
         first += len(part)
 
