@@ -336,6 +336,42 @@ def logistic_data(n_samples=2000, n_features=8, seed=0):
     return X, y
 
 
+def wide_problem(seed, norm, n_classes=2, columns=(60, 150)):
+    """Fewer samples than columns: sparse or dense, κ of every kind, weights, free columns."""
+    rng = np.random.default_rng(seed)
+    N, n = int(rng.integers(20, 60)), int(rng.integers(*columns))
+    X = rng.standard_normal((N, n)) * 10.0 ** rng.uniform(-0.5, 0.5, n)
+    if rng.random() < 0.5:
+        X = sp.csr_array(np.where(rng.random((N, n)) < 0.2, X, 0.0))
+    scores = np.asarray(X @ rng.standard_normal((n, n_classes)) / math.sqrt(n))
+    y = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
+    y[:n_classes] = np.arange(n_classes)
+    costs = np.ones(n) if rng.random() < 0.5 else 10.0 ** rng.uniform(-0.3, 0.3, n)
+    if rng.random() < 0.4:
+        costs[rng.integers(n, size=2)] = np.inf
+    epsilon = 10.0 ** rng.uniform(-2.0, -0.3)
+    kappa = epsilon * 10.0 ** rng.uniform(0.5, 2.0)
+    kind = rng.integers(4)
+    options = {
+        "epsilon": epsilon,
+        "kappa": [kappa, math.inf, {0: kappa, **dict.fromkeys(range(1, n_classes), math.inf)},
+                  kappa * rng.uniform(0.5, 2.0, N)][kind],
+        "norm": norm,
+        "feature_costs": costs,
+        "fit_intercept": bool(rng.random() < 0.8),
+        "sample_weight": rng.uniform(0.2, 3.0, N) if rng.random() < 0.5 else None,
+    }  # fmt: skip
+    return X, y, options
+
+
+def judged(found, X, y, options):
+    """The engine's optimum, which lies between the bound and the objective of ``found``."""
+    judge = by_matrices(X, y, tol=1e-8, **options)
+    assert found.dual_objective <= judge.objective + 1e-10
+    assert found.objective <= judge.objective + found.gap + 1e-10
+    return judge
+
+
 def thin_data(n_samples=300, n_features=6):
     """Columns with zeros, of single precision, and labels of a noisy score of them."""
     rng = np.random.default_rng(0)

@@ -9,8 +9,7 @@ from benchmarks import stated
 
 import zoo
 from drlogit.engine import row_space
-
-from .test_truncated import wide_problem
+from zoo import wide_problem
 
 
 def in_columns(monkeypatch, X, y, options, **more):

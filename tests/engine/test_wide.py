@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from benchmarks import stated
 
 import zoo
@@ -16,33 +15,9 @@ from drlogit.engine.labels import LabelSamples, LabelScaling
 NORMS = ("l1", "l2", "linf")
 
 
-def generated(seed):
-    """A problem with fewer samples than columns; every third one has unusual flips and costs."""
-    rng = np.random.default_rng(seed)
-    n_samples, n_columns = int(rng.integers(12, 40)), int(rng.integers(60, 140))
-    X = rng.standard_normal((n_samples, n_columns)) * np.exp(rng.normal(0.0, 0.7, n_columns))
-    if seed % 2:
-        X *= rng.random(X.shape) < 0.2
-    y = np.where(X[:, :5].sum(axis=1) + rng.logistic(size=n_samples) > 0.0, 1, 0)
-    y[:2] = 0, 1
-    kappa = [
-        0.3, 1.0, math.inf, {0: 0.5, 1: 2.0}, {0: 1.0, 1: math.inf},
-        rng.choice([0.2, 1.0, math.inf], n_samples),
-    ][seed % 6]  # fmt: skip
-    options = {"epsilon": float(rng.choice([0.003, 0.02, 0.1])), "kappa": kappa}
-    options |= {"norm": NORMS[seed // 2 % 3], "fit_intercept": bool(seed % 5)}
-    if seed % 4 == 1:
-        options["sample_weight"] = rng.exponential(size=n_samples)
-    if seed % 3 == 1:
-        costs = np.exp(rng.normal(0.0, 0.5, n_columns))
-        costs[: seed % 7] = math.inf
-        options["feature_costs"] = costs
-    return (sp.csr_array(X) if seed % 2 else X), y, options
-
-
 @pytest.mark.parametrize("seed", range(60))
 def test_either_matrix_leads_to_the_same_optimum(seed, monkeypatch):
-    X, y, options = generated(seed)
+    X, y, options = zoo.wide_problem(seed, NORMS[seed % 3])
 
     def solved(limit):
         monkeypatch.setattr(wide, "_OUTER_LIMIT", limit)
@@ -115,7 +90,7 @@ def test_rows_may_depend_on_each_other(norm, seed, monkeypatch):
 
 def test_a_free_column_may_be_empty_or_twice_there(monkeypatch):
     monkeypatch.setattr(wide, "_OUTER_LIMIT", 0)
-    X, y, _ = generated(8)
+    X, y = zoo.logistic_data(30, 90)
     X[:, 0], X[:, 2] = 0.0, X[:, 1]
     costs = np.ones(X.shape[1])
     costs[:3] = math.inf
@@ -126,7 +101,7 @@ def test_a_free_column_may_be_empty_or_twice_there(monkeypatch):
 @pytest.mark.parametrize("flips", [1.0, math.inf])
 def test_few_samples_in_several_blocks_are_joined(flips, monkeypatch):
     monkeypatch.setattr(wide, "_OUTER_LIMIT", 0)
-    X, y, _ = generated(12)
+    X, y = zoo.logistic_data(30, 90)
     options = {"epsilon": 0.05, "kappa": flips}
     one, two = (zoo.by_matrices(X, y, n_jobs=n, **options) for n in (1, 2))
     assert two.gap <= 1e-6
@@ -134,19 +109,18 @@ def test_few_samples_in_several_blocks_are_joined(flips, monkeypatch):
     assert stated.epsilon_max(X, y, kappa=flips) > 0.0
 
 
-def test_matrices_beyond_the_limits_are_refused(monkeypatch):
-    monkeypatch.setattr(wide, "_OUTER_LIMIT", 0)
-    monkeypatch.setattr(wide, "MATRIX_LIMIT", 10)
-    X, y, _ = generated(0)
+@pytest.mark.parametrize(
+    ("shape", "epsilon", "refused"),
+    [
+        ((20, 60), 0.05, {"_OUTER_LIMIT": 0, "MATRIX_LIMIT": 10}),
+        ((20, 60), 0.0, {"DENSE_LIMIT": 0, "MATRIX_LIMIT": 10}),
+        ((60, 20), 0.0, {"DENSE_LIMIT": 0, "MATRIX_LIMIT": 10}),
+    ],
+)
+def test_matrices_beyond_the_limits_are_refused(shape, epsilon, refused, monkeypatch):
+    for name, limit in refused.items():
+        monkeypatch.setattr(wide, name, limit)
+    monkeypatch.setattr(row_space, "MATRIX_LIMIT", 10)
+    X, y = zoo.logistic_data(*shape)
     with pytest.raises(ValueError, match="forms a matrix of the smaller number"):
-        zoo.by_matrices(X, y, epsilon=0.05, kappa=1.0)
-
-
-@pytest.mark.parametrize("shape", [(20, 60), (60, 20)])
-def test_large_matrices_without_a_radius_are_refused_too(shape, monkeypatch):
-    monkeypatch.setattr(wide, "DENSE_LIMIT", 0)
-    for module in (wide, row_space):
-        monkeypatch.setattr(module, "MATRIX_LIMIT", 10)
-    X = np.random.default_rng(0).standard_normal(shape)
-    with pytest.raises(ValueError, match="forms a matrix of the smaller number"):
-        stated.solve(X, np.arange(shape[0]) % 2, epsilon=0.0, kappa=1.0)
+        zoo.by_matrices(X, y, epsilon=epsilon, kappa=1.0)

@@ -50,6 +50,14 @@ def test_offsets_change_nothing_but_the_intercept(norm, kappa, exponent):
     np.testing.assert_allclose(far.coef, near.coef, atol=2e-3)
 
 
+def test_single_precision_far_from_zero():
+    X, y = data()
+    X = (np.round(X * 64.0) / 64.0 + 2.0**14).astype(np.float32)
+    options = {"epsilon": 0.02, "kappa": 1.0}
+    single, double = (stated.solve(A, y, **options) for A in (X, X.astype(np.float64)))
+    assert single.objective == pytest.approx(double.objective, abs=1e-12)
+
+
 def test_a_constant_feature_is_left_out_exactly():
     X, y = data()
     constant = np.column_stack([X, np.full(len(X), 0.1)])
