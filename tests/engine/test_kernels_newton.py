@@ -59,6 +59,13 @@ class Iterate:
         self.state, self.limits = samples.correct(state, dcoef, centre, share)
 
 
+def labelled(problem, rng, size, lam):
+    newton = LabelScaling(problem).newton(problem.epsilon)
+    samples = LabelSamples(problem, newton)
+    newton.open(np.append(size * rng.standard_normal(newton.size - 1), lam), MU)
+    return Iterate(samples, newton, samples.open(newton.trial(0.0), MU))
+
+
 def pair(norm, kappa, seed=1):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((60, 4)) * [1.0, 0.3, 2.0, 1.0]
@@ -69,11 +76,7 @@ def pair(norm, kappa, seed=1):
         X, y, epsilon=0.1, kappa=flips, norm=norm, feature_costs=costs,
         sample_weight=rng.uniform(0.5, 2.0, 60),
     )  # fmt: skip
-    newton = LabelScaling(problem).newton(0.1)
-    x = np.append(0.05 * rng.standard_normal(newton.size - 1), 1.5)
-    samples = LabelSamples(problem, newton)
-    newton.open(x, MU)
-    return Iterate(samples, newton, samples.open(newton.trial(0.0), MU))
+    return labelled(problem, rng, 0.05, 1.5)
 
 
 def pieces(seed):
@@ -90,14 +93,7 @@ def pieces(seed):
 
 def classes(seed):
     X, y, ball = class_zoo.generated(seed)
-    problem = stated.problem(X, y, **ball)
-    newton = LabelScaling(problem).newton(problem.epsilon)
-    rng = np.random.default_rng(seed)
-    x = 0.02 * rng.standard_normal(newton.size)
-    x[-1] = 2.0
-    samples = LabelSamples(problem, newton)
-    newton.open(x, MU)
-    return Iterate(samples, newton, samples.open(newton.trial(0.0), MU))
+    return labelled(stated.problem(X, y, **ball), np.random.default_rng(seed), 0.02, 2.0)
 
 
 CASES = {
