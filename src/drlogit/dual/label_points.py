@@ -155,9 +155,14 @@ def _codes(positions: Any) -> Any:
     return positions if isinstance(positions, np.ndarray) else None
 
 
+def probabilities(block: Block, scores: FloatArray) -> tuple[FloatArray, tuple[()]]:
+    """The probabilities of a model, (labels, samples)."""
+    return np.asarray(softmax(np.vstack([np.zeros(block.y.size), scores]), axis=0)), ()
+
+
 def _predicted(block: Block, scores: FloatArray) -> tuple[FloatArray, tuple[()]]:
-    """The probabilities of a model; no label flips."""
-    p = softmax(np.vstack([np.zeros(block.y.size), scores]), axis=0)
+    """The dual point of a model; no label flips."""
+    p, _ = probabilities(block, scores)
     return np.stack([p, np.zeros_like(p)]), ()
 
 

@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.special import lambertw, softmax
+from scipy.special import lambertw
 
-from ..dual.label_points import LabelPoint, of_samples
+from ..dual.label_points import LabelPoint, of_samples, probabilities
 from ..problem.losses import flip_probability
 from ..problem.problem import Problem
 from ..problem.result import Monitor, Solution
@@ -171,7 +171,7 @@ def flip_budget(problem: Problem, null: FloatArray, *, free_only: bool = False) 
     typical = LabelScaling(problem).sigma
     if not problem.several:
         problem = replace(problem, rows=in_one_block(problem.rows))
-    slopes, _ = problem.rows.run(slopes_at, problem.codes, null)
+    slopes, _ = problem.rows.run(probabilities, problem.scores(null))
     costs = problem.flip_costs[problem.flip_costs > 0.0]
     return _gain(free_part(problem) if free_only else problem, slopes, typical, *costs)
 
@@ -203,8 +203,6 @@ def gain_at_fixed_lambda(samples: Samples[Any], newton: Newton, mu: float, tol: 
     return max(-float(newton.best), 0.0)
 
 
-def slopes_at(block: Block, codes: Any, null: FloatArray) -> tuple[FloatArray, tuple[()]]:
-    """Dual probabilities of a model: slopes of a loss that is linear there."""
-    if codes is None:
-        return flip_probability(block.margins(null)), ()
-    return np.asarray(softmax(block.scores(null), axis=1)), ()
+def slopes_at(block: Block, _: None, null: FloatArray) -> tuple[FloatArray, tuple[()]]:
+    """Dual probabilities of a model of two labels: slopes of a loss that is linear there."""
+    return flip_probability(block.margins(null)), ()

@@ -89,8 +89,8 @@ class LabelScaling:
 class LabelSamples(Samples[LabelPoint]):
     """The samples of a problem, in which flips out of reach of ε are left out.
 
-    ``slopes`` are probabilities p of a linear loss ``p·s`` in place of lse(s), of two labels those
-    of "another one"; all flips are within reach then.  Hinges of less stiffness than ``least`` stay
+    ``slopes`` are probabilities p, (labels, samples), of a linear loss ``p·s`` in place of lse(s);
+    all flips are within reach then.  Hinges of less stiffness than ``least`` stay
     out of the matrix.
     """
 
@@ -152,13 +152,11 @@ class LabelSamples(Samples[LabelPoint]):
 
 def opened(problem: Problem, coef: FloatArray, mu: float, slopes: State | None = None) -> State:
     """The samples on the central path (5) at these coefficients; ``LabelSamples`` has the rest."""
-    rows, known, costs = problem.rows, problem.codes, problem.cost.labels
-    if slopes is not None:
-        known = rows.pair(known, slopes) if problem.several else slopes
+    rows, costs = problem.rows, problem.cost.labels
+    known = problem.positions if slopes is None else rows.pair(problem.positions, slopes)
     epsilon = problem.epsilon if slopes is None else math.inf
-    n_classes = problem.n_classes if problem.several else 0
     flipped = costs if problem.flips or slopes is not None else None
-    state: State = rows.run(_open, known, flipped, n_classes, epsilon, coef, mu)[0]
+    state: State = rows.run(_open, known, flipped, problem.n_classes, epsilon, coef, mu)[0]
     return state
 
 
@@ -171,22 +169,14 @@ def _open(
     coef: FloatArray,
     mu: float,
 ) -> tuple[LabelState, tuple[()]]:
-    """The samples of several classes, or of "another label" and "the observed one" (0 classes)."""
-    codes, slopes = known if isinstance(known, tuple) else (known, None)
-    kappa, fixed = None, np.zeros((0, 0))
-    if n_classes == 0:
-        codes, slopes = np.ones(block.y.size, np.int32), None
-        if known is not None:
-            slopes = np.column_stack([known, 1.0 - known])
-        if costs is not None:
-            kappa = np.zeros((2, block.y.size))
-            kappa[0] = within_reach(block.flip_costs(costs.unit), epsilon)
-    elif costs is not None:
-        given = costs.by_label(block, codes, n_classes)
-        kappa = np.ascontiguousarray(within_reach(given, epsilon).T)
-    if slopes is not None:
-        fixed = np.ascontiguousarray(slopes.T)
-    return open_labels(block.compiled, codes, kappa, fixed, coef, mu), ()
+    """The samples of these positions (``Problem.positions``), and perhaps with slopes."""
+    positions, slopes = known if isinstance(known, tuple) else (known, np.zeros((0, 0)))
+    codes, kappa = positions, None
+    if not isinstance(positions, np.ndarray):
+        codes = np.ones(block.y.size, np.int32)
+    if costs is not None:
+        kappa = within_reach(costs.by_label(block, codes, n_classes), epsilon)
+    return open_labels(block.compiled, codes, kappa, slopes, coef, mu), ()
 
 
 def _certify_changes(block: Block, known: Any, dcoef: FloatArray) -> tuple[FloatArray, tuple[Sum]]:

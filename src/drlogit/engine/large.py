@@ -115,7 +115,7 @@ class QuadraticSamples(LabelSamples):
         gradient: FloatArray,
         hessian: FloatArray,
     ) -> None:
-        no_slope = active.rows.scatter(np.zeros(active.rows.n_samples))  # the parabola has it
+        no_slope = active.rows.run(_observed)[0]  # the parabola has it
         super().__init__(active, newton, no_slope, least)
         self.centre, self.value, self.gradient, self.hessian = centre, value, gradient, hessian
         self.grams = 0.0
@@ -337,6 +337,11 @@ class LargeRun:
             self.bound, self.proof = bound, state
         objective = float(problem.epsilon * model[-1] + loss)
         return Surveyed(state, model, objective, gradient, product)
+
+
+def _observed(block: Block, _: None) -> tuple[FloatArray, tuple[()]]:
+    """All probability on the observed label."""
+    return np.outer([0.0, 1.0], np.ones(block.y.size)), ()
 
 
 def _flips(_: Block, point: FloatArray) -> tuple[None, tuple[Sum]]:

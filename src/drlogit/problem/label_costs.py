@@ -75,9 +75,9 @@ class FlipCosts:
         return FlipCosts(self.unit * factor, self.multiples)
 
     def by_label(self, block: Block, codes: NDArray[np.int32], n_classes: int) -> FloatArray:
-        """The cost of each of several labels for the samples of a block."""
+        """The cost of each label for the samples of a block, (labels, samples)."""
         found = block.flip_costs(self.unit)
-        return np.where(np.arange(n_classes) == codes[:, None], 0.0, found[:, None])
+        return np.where(np.arange(n_classes)[:, None] == codes, 0.0, found)
 
     def of_samples(
         self, codes: IndexArray, n_classes: int, epsilon: float, kappa: Any = None
