@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 
 import numpy as np
@@ -190,8 +191,14 @@ def test_step_lengths_pass_samples_up_to_a_price(pieces):
 
 @pytest.mark.parametrize("scale", [0.02, 3.0])
 def test_the_dual_point_is_corrected(pieces, scale):
-    """Over a long correction pieces leave."""
-    k = pieces
+    """Pieces of little mass take no part, and over a long correction others leave."""
+    k, (make, (*parts,)) = copy.copy(pieces), pieces.state.__reduce__()
+    largest = np.zeros(k.w.size)
+    np.maximum.at(largest, k.own, k.q)
+    faint = (k.q < largest[k.own]) & (np.arange(k.q.size) % 2 == 0)
+    parts[3] = parts[3] * np.where(faint[:, None] & (np.arange(6) == 3), 1e-6, 1.0)
+    k.state = make(*parts)
+    k.read()
     dx = scale * k.dx
     (_, masses), sums = _pieces.certify_pieces(k.table, k.state, dx)
     q, m = masses.T
@@ -201,6 +208,7 @@ def test_the_dual_point_is_corrected(pieces, scale):
     assert (m <= q).all()
     takes = k.q >= SETTINGS.binding * k.w[k.own] * k.r
     assert (q[~takes] == 0.0).all()
+    assert not takes[faint].any()
     whole = k.by_sample(takes & (q == 0.0)) == 0.0  # no piece leaves
     for i in np.flatnonzero(whole & (k.w > 0.0)):
         mine = (k.own == i) & (q > 0.0)
