@@ -71,6 +71,18 @@ def test_what_is_said_of_datasets(stored, capsys):
     with pytest.warns(UserWarning, match="column 'id' is ignored"):
         drlogit.DRLogisticRegression(0.01, verbose=1).fit(dataset, "label")
     assert capsys.readouterr().out.count("3000 of 3000 rows read\n") == 2
+    frame, labels = table(200)
+    model = drlogit.DRLogisticRegression(0.01).fit(frame[["x", "few"]], labels)
+    for refused in (
+        lambda: drlogit.DRLogisticRegressionCV().fit(dataset, "label"),
+        lambda: drlogit.regularization_path(dataset, "label", drlogit.Ball(0.1)),
+        lambda: drlogit.solve(dataset, "label", drlogit.Ball(0.1)),
+        lambda: drlogit.audit(model, dataset, "label"),
+        lambda: drlogit.guarantee(model, dataset, "label"),
+        lambda: model.save_proof("nowhere.npz", dataset, "label"),
+    ):
+        with pytest.raises(TypeError, match=r"memory, got a pyarrow .*draw a sample, or predict"):
+            refused()
     for parameters, y, wrong in (
         ({}, "target", "y must be the name of a column of the dataset, got 'target'"),
         ({"missing": "median"}, "label", "missing='median' needs X in memory"),

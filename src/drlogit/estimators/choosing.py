@@ -27,7 +27,7 @@ from ..problem.ball import Ball
 from ..problem.problem import Problem
 from ..problem.result import Status
 from ..problem.stopping import Stop
-from ..rows.arrays import FloatArray, refuse_dask
+from ..rows.arrays import FloatArray, refuse_elsewhere
 from .classifier import DRLogisticRegression
 from .training_data import TrainingData, training_data
 
@@ -169,7 +169,7 @@ def regularization_path(
     >>> bool((path.gaps <= 1e-6).all())
     True
     """
-    refuse_dask("a path", X, y)
+    refuse_elsewhere("a path", X, y)
     learner, data, problem = _posed(X, y, sample_weight, ball, parameters)
     stop = Stop(learner.max_time)
     limit = largest_radius(problem, exact=False)

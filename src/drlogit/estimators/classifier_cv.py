@@ -35,7 +35,7 @@ from ..problem.parameters import is_count
 from ..problem.problem import Problem
 from ..problem.result import Status
 from ..problem.stopping import Stop
-from ..rows.arrays import FloatArray, IndexArray, Matrix, refuse_dask
+from ..rows.arrays import FloatArray, IndexArray, Matrix, refuse_elsewhere
 from ..rows.checks import as_numbers
 from ..rows.threads import one_blas_thread
 from .classifier import DRLogisticRegression
@@ -193,7 +193,7 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, kappa: Any, groups: Any) -> None:
         stop = Stop(self.max_time)
-        refuse_dask("a search", X, y, sample_weight, kappa)
+        refuse_elsewhere("a search", X, y, sample_weight, kappa)
         ball = self._stated_ball()
         around = self.ball is not None or kappa is not None
         if kappa is not None:

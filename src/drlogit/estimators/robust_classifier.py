@@ -31,8 +31,15 @@ from ..problem.norms import NormName
 from ..problem.problem import Problem
 from ..problem.result import Callback, Result
 from ..problem.stopping import Stop
-from ..rows.arrays import FloatArray, Matrix, beyond_memory, is_dask, refuse_dask
-from ..rows.parquet import is_dataset, labels_in, parts_of
+from ..rows.arrays import (
+    FloatArray,
+    Matrix,
+    beyond_memory,
+    is_dask,
+    is_dataset,
+    refuse_elsewhere,
+)
+from ..rows.parquet import labels_in, parts_of
 from .class_recall import decided, neglected
 from .tables.encoding import Fill, column_transformer
 from .tables.frames import listed
@@ -200,7 +207,7 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
             What flips cost, if that was stated for each sample.
         """
         check_is_fitted(self, "coef_")
-        refuse_dask("a proof", X, y)
+        refuse_elsewhere("a proof", X, y)
         ball = self.ball_ if kappa is None else self.ball_.replace(kappa=kappa)
         if isinstance(ball.kappa, str):
             raise ValueError(

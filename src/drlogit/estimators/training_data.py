@@ -23,7 +23,7 @@ from ..fitting.posing import pose_samples
 from ..problem.ball import Ball
 from ..problem.features import Feature, Features
 from ..problem.problem import Problem
-from ..rows.arrays import FloatArray, IndexArray, Matrix, is_dask
+from ..rows.arrays import FloatArray, IndexArray, Matrix, is_dask, is_dataset
 from ..rows.building import coded
 from ..rows.checks import (
     AS_NUMBERS,
@@ -34,7 +34,7 @@ from ..rows.checks import (
     label_array,
     settled,
 )
-from ..rows.parquet import is_dataset, labels_in, levels_in, mapped, parts_of
+from ..rows.parquet import labels_in, levels_in, mapped, parts_of
 from .tables.encoding import (
     FILLS,
     categories_of,

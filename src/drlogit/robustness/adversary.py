@@ -33,7 +33,7 @@ from ..problem.label_costs import BY_ROW, FlipCosts, codes_among
 from ..problem.norms import get_norm
 from ..problem.parameters import check_cost_matrix
 from ..problem.transport import TransportCost
-from ..rows.arrays import BoolArray, FloatArray, IndexArray, refuse_dask
+from ..rows.arrays import BoolArray, FloatArray, IndexArray, refuse_elsewhere
 from ..rows.building import checked_rows
 from ..rows.checks import as_numbers, check_label_column, check_labels, check_weights
 from ..rows.threads import one_blas_thread
@@ -98,7 +98,7 @@ class Adversary:
 
         Without a ball it is that of the fit.
         """
-        refuse_dask("what asks for the worst case", X, y)
+        refuse_elsewhere("what asks for the worst case", X, y)
         found = measured(model)
         X = np.asarray(X) if isinstance(X, list | tuple) else X
         if not np.shape(X)[0]:

@@ -23,17 +23,23 @@ def is_dask(X: Any) -> bool:
     return "dask" in sys.modules and bool(sys.modules["dask"].is_dask_collection(X))
 
 
+def is_dataset(X: Any) -> bool:
+    """Whether X is a ``pyarrow.dataset.Dataset``; this does not import pyarrow."""
+    return type(X).__module__.startswith("pyarrow") and hasattr(X, "scanner")
+
+
 def in_memory(values: Any) -> Any:
     """A vector of the length of the samples; a Dask collection is computed."""
     return np.asarray(values.compute() if is_dask(values) else values)
 
 
-def refuse_dask(what: str, *given: Any) -> None:
-    """``TypeError`` for Dask collections, where rows are needed in memory."""
+def refuse_elsewhere(what: str, *given: Any) -> None:
+    """``TypeError`` for what is not in memory, where rows are needed there."""
     for each in given:
-        if is_dask(each):
+        if is_dask(each) or is_dataset(each):
+            kind = "Dask" if is_dask(each) else "pyarrow"
             raise TypeError(
-                f"{what} needs its rows in memory, got a Dask {type(each).__name__}: draw a "
+                f"{what} needs its rows in memory, got a {kind} {type(each).__name__}: draw a "
                 "sample, or predict lazily"
             )
 

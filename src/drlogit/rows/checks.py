@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_array, column_or_1d
 
-from .arrays import FloatArray, Matrix, refuse_dask
+from .arrays import FloatArray, Matrix, refuse_elsewhere
 from .matrix import row_chunks
 
 #: Larger features are refused, because sums of their squares could overflow.
@@ -117,7 +117,7 @@ def check_features(X: Any) -> Matrix:
     """A finite float array (float32 and float64 kept) or canonical CSR matrix."""
     if is_float_matrix(X):
         return settled(X, None)
-    refuse_dask("this", X)
+    refuse_elsewhere("this", X)
     X = check_numeric(X)
     try:
         if getattr(getattr(X, "dtype", None), "kind", "f") in "mM":  # no error in scikit-learn

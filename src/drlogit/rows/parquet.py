@@ -19,11 +19,6 @@ from .arrays import Matrix
 _ROWS = 1 << 16
 
 
-def is_dataset(X: Any) -> bool:
-    """Whether X is a ``pyarrow.dataset.Dataset``; this does not import pyarrow."""
-    return type(X).__module__.startswith("pyarrow") and hasattr(X, "scanner")
-
-
 def parts_of(X: Any, columns: Sequence[str], verbose: int = 0) -> Iterator[Any]:
     """Some columns as data frames, a part of the rows at a time; perhaps with lines of progress."""
     done, total = 0, X.count_rows()
