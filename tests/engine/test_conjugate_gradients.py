@@ -37,3 +37,11 @@ def test_no_step_is_taken_where_there_is_no_curvature():
     assert np.isfinite(solver.x).all()
     solver = solved(np.zeros((3, 3)), np.ones(3), np.ones(3), 50)
     np.testing.assert_array_equal(solver.x, np.zeros(3))
+
+
+def test_what_is_left_and_gained_is_that_of_the_quadratic():
+    matrix, right = scaled_matrix(30, 12, 1), np.arange(12.0)
+    solver = solved(matrix, 1.0 / np.diagonal(matrix), right, 3)
+    x = solver.x
+    np.testing.assert_allclose(solver.left, right - matrix @ x, atol=1e-9 * np.abs(right).max())
+    assert 0.5 * solver.gained == pytest.approx(right @ x - 0.5 * x @ matrix @ x)

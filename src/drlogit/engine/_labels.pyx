@@ -38,6 +38,7 @@ from .settings import SETTINGS
 
 cdef double FAR = 1e300             # the slack of a label out of reach
 cdef double KEPT = SETTINGS.kept, PASSING = SETTINGS.blocking
+cdef double SECOND = SETTINGS.second_order
 
 cdef enum:
     LAMBDA, GRADIENT, AFFINE, CENTRING, ADJOINTS        # of a linearisation
@@ -268,17 +269,19 @@ cdef cloned predicted(Py_ssize_t K, Py_ssize_t m, Py_ssize_t b, Py_ssize_t ld, I
                       double* changes, double* side) noexcept nogil:
     """Second-order terms, their columns of the adjoint, and what becomes of the products."""
     cdef Py_ssize_t i, j, k, c
-    cdef double term, primal = 0.0, dual = 0.0, both = 0.0, spent = 0.0
+    cdef double term, most, primal = 0.0, dual = 0.0, both = 0.0, spent = 0.0
     for i in range(m):
         mean[i] = 0.0
     for k in range(K):
         for i in range(m):
             j, c = k * ld + i, k * b + i
-            e[j] = term = dr[c] * da[c]
+            term, most = dr[c] * da[c], SECOND * a[j] * r[j]
             primal += live[i] * a[j] * dr[c]
             dual += live[i] * r[j] * da[c]
             both += live[i] * term
-            mean[i] += term * inv[c]
+            term = term if term < most else most
+            e[j] = term if term > -most else -most
+            mean[i] += e[j] * inv[c]
     for i in range(m):
         mean[i] *= total[i]
     for k in range(K):

@@ -44,7 +44,7 @@ cdef extern from *:
 cdef enum:
     PANEL = 64          # samples whose dense rows are multiplied together
     ADJOINTS = 3        # gradient, affine and centring part of a linearisation
-cdef double KEPT = SETTINGS.kept
+cdef double KEPT = SETTINGS.kept, SECOND = SETTINGS.second_order
 cdef double PASSING = SETTINGS.blocking, BINDS = SETTINGS.binding
 
 # Slack of new pieces, in units of μ (2 to 20 are within 7 % of iterations on made tables).
@@ -707,7 +707,7 @@ cdef class Direction(Visit):
     cdef void second_order(self, Py_ssize_t i, double sd) noexcept nogil:
         """Of a predictor: what becomes of the products, second-order terms and their adjoint."""
         cdef Py_ssize_t k, a = self.at.starts[i], b = self.at.starts[i + 1]
-        cdef double base = 0.0, sum_ = 0.0, dq, force
+        cdef double base = 0.0, sum_ = 0.0, most, dq, force
         cdef const Piece* o = self.at.piece
         cdef Step* d = self.steps
         cdef double* out = &self.sums[0]
@@ -715,7 +715,8 @@ cdef class Direction(Visit):
             self.scalars[_sums.PRIMAL_CHANGE] += o[k].q * d[k].r
             self.scalars[_sums.DUAL_CHANGE] += d[k].q * o[k].r
             self.scalars[_sums.BOTH_CHANGE] += d[k].q * d[k].r
-            d[k].second = d[k].q * d[k].r
+            most = SECOND * o[k].q * o[k].r
+            d[k].second = max(-most, min(d[k].q * d[k].r, most))
             base -= d[k].second / o[k].r
         for k in range(a, b):
             dq = -d[k].second / o[k].r - o[k].q / o[k].r * base / sd

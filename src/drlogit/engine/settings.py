@@ -28,6 +28,8 @@ class Settings:
     """Share of the complementarity that passing samples may cost, and that passing one adds."""
     kept: float = 0.1
     """Share of its slack or multiplier that a passed sample keeps."""
+    second_order: float = 30.0
+    """Limit of the second-order term of a sample that the step will pass."""
 
     # --- steps ---
     least_sigma: float = 0.006
