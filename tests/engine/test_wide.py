@@ -98,7 +98,7 @@ def test_a_free_column_may_be_empty_or_twice_there(monkeypatch):
     assert result.gap <= 1e-6
 
 
-@pytest.mark.parametrize("flips", [1.0, math.inf])
+@pytest.mark.parametrize("flips", [1.0, math.inf, np.where(np.arange(30) < 9, math.inf, 0.3)])
 def test_few_samples_in_several_blocks_are_joined(flips, monkeypatch):
     monkeypatch.setattr(wide, "_OUTER_LIMIT", 0)
     X, y = zoo.logistic_data(30, 90)

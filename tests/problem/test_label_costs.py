@@ -53,22 +53,19 @@ def test_costs_travel_with_the_samples(place, n_classes):
     kappa = np.random.default_rng(1).choice(
         [0.0, 0.5, 2.0, np.inf], p=[0.02, 0.3, 0.3, 0.38], size=900
     )
-    options = {"epsilon": 0.03, "kappa": kappa, "tol": 1e-9}
-    whole, jobs = stated.solve(X, y, **options), None
+    options = {"epsilon": 0.03, "tol": 1e-9}
+    whole, jobs = stated.solve(X, y, kappa=kappa, **options), None
     if place == "threads":
         jobs = 3
     elif place == "mapped":
         X = zoo.mapped(X)
     elif place == "dask":
         X, y = da.from_array(X, chunks=(250, 4)), da.from_array(y, chunks=300)
-        options["kappa"] = da.from_array(kappa, chunks=400)
+        kappa = da.from_array(kappa, chunks=400)
     else:
-        X, y, options["kappa"] = np.tile(X, (3, 1)), np.tile(y, 3), np.tile(kappa, 3)
-    if place == "dask" and n_classes > 2:  # an estimator's
-        kappa = options.pop("kappa")
-        other = result_of(stated.classifier(**options).fit(X, y, kappa=kappa))
-    else:
-        other = stated.solve(X, y, n_jobs=jobs, **options)
+        X, y, kappa = np.tile(X, (3, 1)), np.tile(y, 3), np.tile(kappa, 3)
+    model = stated.classifier(n_jobs=jobs, **options).fit(X, y, kappa=kappa)
+    other = result_of(model)
     assert other.objective == pytest.approx(whole.objective, abs=1e-9)
     np.testing.assert_allclose(other.coef, whole.coef, atol=1e-4)
 
