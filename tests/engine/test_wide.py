@@ -63,7 +63,8 @@ def test_directions_are_those_of_the_matrix(norm, kappa, monkeypatch):
         X, y, epsilon=0.05, kappa=flips, norm=norm, feature_costs=costs,
         sample_weight=rng.uniform(0.5, 2.0, 20),
     )  # fmt: skip
-    slopes = problem.rows.scatter(rng.random(20)) if kappa == "linear loss" else None
+    p = np.ascontiguousarray(rng.dirichlet(np.ones(2), 20).T)
+    slopes = (p,) if kappa == "linear loss" else None
     found = []
     for limit in (0, 10**9):
         monkeypatch.setattr(wide, "_OUTER_LIMIT", limit)
