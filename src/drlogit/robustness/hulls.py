@@ -53,6 +53,9 @@ class Edges(NamedTuple):
     option: IndexArray
 
 
+_NO_EDGES = Edges(*(np.empty(0, dtype) for dtype in (np.intp, float, float, float, np.intp)))
+
+
 def single_edges(
     some: BoolArray, cost: FloatArray, gain: FloatArray, option: int, least: float = 0.0
 ) -> Edges:
@@ -195,8 +198,7 @@ def upper_hull(
     ``costs`` has a row for each option and a column for each of the samples.
     """
     cost, gain, last = np.zeros(sample.size), np.zeros(sample.size), np.full(sample.size, np.inf)
-    going, none = np.arange(sample.size), np.empty(0)
-    found = [Edges(sample[:0], none, none, none, sample[:0])]
+    going, found = np.arange(sample.size), [_NO_EDGES]
     for _ in options:
         further, more = costs[:, going] - cost[going], gains[:, None] - gain[going]
         worth = (more > 0.0) & (further >= 0.0) & np.isfinite(further)
@@ -236,18 +238,25 @@ class Decisions:
 
     def hull(self, table: FloatArray) -> Hull:
         """The hull of the mean of a table by label and decision."""
-        values, heavy, parts = table.ravel(), self.weights > 0.0, []
+        values, parts = table.ravel(), [_NO_EDGES]
         for here in range(4):
             others = here ^ np.array([1, 2, 3])  # the decision, the label, or both
             gains = values[others] - values[here]
             gains[2] *= gains[2] > gains[:2].max()  # costs more than either
-            paying, some = gains > 0.0, np.flatnonzero((self.option == here) & heavy)
-            costs = np.stack([self.reach[some], self.flips[some]])
-            costs = np.vstack([costs, costs.sum(axis=0)])[paying]
-            parts.append(upper_hull(costs, gains[paying], some, others[paying]))
+            paying, some = gains > 0.0, self._members[here]
+            if paying.any():
+                costs = np.stack([self.reach[some], self.flips[some]])
+                costs = np.vstack([costs, costs.sum(axis=0)])[paying]
+                parts.append(upper_hull(costs, gains[paying], some, others[paying]))
         start, edges = values[self.option], Edges(*map(np.concatenate, zip(*parts, strict=True)))
         most, least = float(values.max()), float(values.min())
         return Hull(start, self.option, edges, self.weights, most=most, least=least)
+
+    def picked(self, some: IndexArray) -> Decisions:
+        """Some of the rows, with weights that sum to one."""
+        weights = self.weights[some]
+        labels, costs = (self.label[some], self.decided[some]), (self.reach[some], self.flips[some])
+        return Decisions(*labels, *costs, weights / weights.sum())
 
     def weighted(self, weights: FloatArray) -> Decisions:
         """The same rows with other weights, which must sum to one."""
@@ -262,9 +271,7 @@ class Decisions:
         theta, spent = self.nominal(metric), Spent(self.option, 0, 0, 0.0, epsilon)
         start, some = theta, np.flatnonzero(self.weights)[::_PART]
         if some.size > _MANY:
-            part = np.zeros_like(self.weights)
-            part[some] = self.weights[some] / self.weights[some].sum()
-            near = self.weighted(part).ratio(metric, sign, epsilon)[0]
+            near = self.picked(some).ratio(metric, sign, epsilon)[0]
             start = theta if math.isnan(near) else near
         for _ in range(100 if epsilon > 0.0 else 0):
             found = self.hull(sign * metric.mean(start)).spend(epsilon)
@@ -298,3 +305,9 @@ class Decisions:
         mean = float(self.weights @ values[spent.option])
         change = values[spent.next] - values[spent.option[spent.divided]]
         return mean + float(self.weights[spent.divided] * spent.share * change)
+
+    @cached_property
+    def _members(self) -> list[IndexArray]:
+        """Rows of positive weight, by option."""
+        heavy = self.weights > 0.0
+        return [np.flatnonzero((self.option == here) & heavy) for here in range(4)]
