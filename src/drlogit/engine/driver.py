@@ -63,16 +63,11 @@ def run(
     tol: float,
     max_iter: int,
     monitor: Monitor | None = None,
-    *,
-    estimated: bool = False,
 ) -> Found[D]:
-    """Open the samples where the Newton system was opened; iterate until the gap is within ``tol``.
-
-    ``estimated``: with any bound, the run ends when the estimated distance (11) is within ``tol``.
-    """
+    """Open the samples where the Newton system was opened; iterate until the gap is within tol."""
     with np.errstate(all="ignore"):
         try:
-            return _run(samples, newton, mu, tol, max_iter, monitor, estimated)
+            return _run(samples, newton, mu, tol, max_iter, monitor)
         except WorkersLostError:  # the Newton system has the best model and its bound
             return Found(0, Status.STOPPED, State(), None)
 
@@ -84,7 +79,6 @@ def _run(
     tol: float,
     max_iter: int,
     monitor: Monitor | None,
-    estimated: bool,
 ) -> Found[D]:
     bounds, step, state = Bounds(samples, newton), Step(), samples.open(newton.trial(0.0), mu)
     retry = math.inf  # a bound is tried again when the distance is below this
@@ -112,8 +106,6 @@ def _run(
             stop = monitor is not None and monitor.report(
                 iteration, newton.best, newton.dual, newton.lam, partial(bounds.shown, state)
             )
-            if estimated and newton.dual > 0.0:
-                stop |= max(newton.best - newton.expected, comp) <= tol
             if newton.best - newton.dual <= tol:
                 return ended(iteration + 1, Status.OPTIMAL)
             if stop:
@@ -133,7 +125,7 @@ def _run(
         dcoef = newton.corrector(sigma * mu, share, predicted, state)
         state, limits = samples.correct(state, dcoef, sigma * mu, share)
         primal, dual = step_lengths(newton, limits, PARABOLA, price)
-        step.plan(shortened(primal, mu), shortened(dual, mu), newton, limits, decrement)
+        step.plan(shortened(primal), shortened(dual), newton, limits, decrement)
         if not max(step.primal, step.dual) > _LEAST_STEP:
             return ended(iteration + 1, Status.STALLED)
     return ended(max_iter, Status.MAX_ITER)
@@ -215,11 +207,9 @@ def centring(newton: Newton, after: float, decrement: float) -> float:
     return max(sigma, SETTINGS.held_sigma) if newton.held else sigma
 
 
-def shortened(alpha: float, mu: float) -> float:
-    """Stop short of the boundary; by more if the step is short."""
-    if alpha >= 1.0:
-        return 1.0
-    return alpha * (1.0 - (max(0.01, min(0.1, mu)) if alpha > 0.2 else 0.1))
+def shortened(alpha: float) -> float:
+    """Stop short of the boundary."""
+    return 1.0 if alpha >= 1.0 else 0.99 * alpha
 
 
 class Bounds(Generic[D]):

@@ -101,14 +101,13 @@ def solve_scaled(
     max_iter: int,
     start: Start | None,
     monitor: Monitor,
-    estimated: bool = False,
 ) -> tuple[Newton, LabelSamples, Found[LabelPoint]]:
-    """The driver on all samples; ``estimated``: an estimate of the distance ends the run, too."""
+    """The driver on all samples."""
     newton = scaling.newton(scaling.problem.epsilon)
     samples = LabelSamples(scaling.problem, newton)
     x, mu = _opening(scaling, start)
     newton.open(x, mu)
-    found = run(samples, newton, mu, tol, max_iter, monitor, estimated=estimated)
+    found = run(samples, newton, mu, tol, max_iter, monitor)
     return newton, samples, found
 
 

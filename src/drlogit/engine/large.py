@@ -196,7 +196,7 @@ class LargeRun:
                 return None
             within, before = chosen
             target = max(_INNER * before, 0.1 * tol)
-            found = self._step(at, within, before, target, subsampled)
+            found = self._step(at, within, before, target)
             if found is None:
                 return None
             new, predicted = found
@@ -255,7 +255,7 @@ class LargeRun:
         return None if counts[: k + 1].sum() > self.most else (float(EDGES[k]), distance)
 
     def _step(
-        self, at: Surveyed, within: float, distance: float, target: float, subsampled: bool
+        self, at: Surveyed, within: float, distance: float, target: float
     ) -> tuple[Surveyed, float] | None:
         """The solution of the quadratic model (20), surveyed, and the objective that it predicts.
 
@@ -286,7 +286,7 @@ class LargeRun:
         x = model / self.posed.scale
         x[-1] += min(distance / newton.epsilon, 0.1 * x[-1])
         newton.open(x, mu)
-        found = run(samples, newton, mu, target, _MOST_INNER, estimated=subsampled)
+        found = run(samples, newton, mu, target, _MOST_INNER)
         self.work["near_grams"] += samples.grams / self.rows.n_samples
         if found.point is None:
             return None
@@ -528,9 +528,7 @@ def _start_from_sample(problem: Problem, monitor: Monitor, work: WorkCounts) -> 
         return None
     tol = SETTINGS.sample_tolerance * n / rows.n_samples
     scaling = LabelScaling(replace(problem, rows=rows))
-    newton, _, found = solve_scaled(
-        scaling, tol, 60, None, Monitor(stop=monitor.stop), estimated=True
-    )
+    newton, _, found = solve_scaled(scaling, tol, 60, None, Monitor(stop=monitor.stop))
     work["sample_grams"] += share * found.n_iter
     model = newton.best_model()
     distance = sampling_error(n, rows.n_samples, problem.rows.n_samples)
