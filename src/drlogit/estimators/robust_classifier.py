@@ -148,6 +148,7 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
             verbose=verbose,
             callback=self.on_iteration,
             stop=stop,
+            keeps_dual=False,
         )
 
     def _conclude(self, data: TrainingData, result: Result) -> None:

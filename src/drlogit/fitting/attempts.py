@@ -34,6 +34,7 @@ class BestProven:
     problem: Problem
     tol: float
     judged: bool
+    keeps_dual: bool
     returned: tuple[FloatArray, Any] | None = None
     certificate: Certificate | None = None
     dual: Any = None
@@ -79,11 +80,12 @@ class BestProven:
         return self._keep(found, returned, new)
 
     def settle(self) -> None:
-        """Move the model to zeros next to it, and keep the dual point in plain numbers."""
+        """Move the model to zeros next to it; perhaps keep the dual point in plain numbers."""
         assert self.certificate is not None
         moved = with_exact_zeros(self.problem, self.model, self.certificate, self.tol)
         self.returned, self.certificate = moved or (self.returned, self.certificate)
-        self.dual = self.certificate.dual_point(self.problem)
+        if self.keeps_dual:  # it is as long as the samples
+            self.dual = self.certificate.dual_point(self.problem)
 
     def _keep(self, found: Solution, returned: tuple[FloatArray, Any], new: Certificate) -> None:
         """Keep the model, or the bound, or both, if it is better."""
@@ -108,12 +110,13 @@ def best_proven(
     monitor: Monitor,
     start: Result | None,
     judged: bool,
+    keeps_dual: bool,
 ) -> BestProven:
     """Run attempts until the certified gap is within ``tol``, or a limit is reached.
 
     The status is LOST if the samples are; ``WorkersLostError`` if there is no model then.
     """
-    best, given, tried_cold = BestProven(problem, tol, judged), None, set()
+    best, given, tried_cold = BestProven(problem, tol, judged, keeps_dual), None, set()
     try:
         if start is not None:
             given = start_from(problem, start)

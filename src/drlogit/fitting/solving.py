@@ -154,6 +154,7 @@ def solve_problem(
     verbose: int = 0,
     stop: Stop | None = None,
     judged: bool = True,
+    keeps_dual: bool = True,
     started: float | None = None,
 ) -> Result:
     """Solve a problem that has been built, as :func:`solve` does.
@@ -161,7 +162,8 @@ def solve_problem(
     With :meth:`Problem.with_radius` the data are checked once for many fits.  ``judged=False``
     (used in cross-validation) reports the solver's own gap and skips the certificate, which takes
     as long as the fit of a small table.  ``solver="interior-point"`` leaves out the methods that
-    form no matrix.  ``started`` is when the setup began, by ``time.perf_counter``.
+    form no matrix.  ``keeps_dual=False`` leaves the dual point out of the result, which is as long
+    as the samples.  ``started`` is when the setup began, by ``time.perf_counter``.
     """
     _check_limits(tol, max_iter)
     started = time.perf_counter() if started is None else started
@@ -181,6 +183,7 @@ def solve_problem(
             monitor=monitor,
             start=start,
             judged=judged,
+            keeps_dual=keeps_dual,
         )
     certificate = best.certificate
     assert certificate is not None
