@@ -6,7 +6,6 @@ data; the computations are in :mod:`drlogit.fitting`.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +27,7 @@ from ..problem.problem import Problem
 from ..problem.result import Status
 from ..problem.stopping import Stop
 from ..rows.arrays import FloatArray, refuse_elsewhere
+from ..rows.warn import warn
 from .classifier import DRLogisticRegression
 from .training_data import TrainingData, training_data
 
@@ -188,11 +188,10 @@ def regularization_path(
     gaps = [result.gap for result in results]
     warn_about_gaps("regularization_path", gaps, learner.tol, next(limits, Status.STALLED))
     if left:
-        warnings.warn(
+        warn(
             f"regularization_path reached {radii.size} of {radii.size + left} radii within "
             f"max_time={learner.max_time:g} seconds.",
             ConvergenceWarning,
-            stacklevel=2,
         )
     return RegularizationPath(
         epsilons=radii,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache
@@ -38,6 +37,7 @@ from ..problem.stopping import Stop
 from ..rows.arrays import FloatArray, IndexArray, Matrix, refuse_elsewhere
 from ..rows.checks import as_numbers
 from ..rows.threads import one_blas_thread
+from ..rows.warn import warn
 from .classifier import DRLogisticRegression
 from .robust_classifier import RobustLinearClassifier
 from .tables.frames import is_table, rows_of
@@ -226,11 +226,9 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
                 self.on_fold(len(scored), len(splits))
         found = self._in_time(np.array(scored))
         if data.is_sorted and any(np.ptp(data.codes[test]) == 0 for _, test in splits):
-            warnings.warn(
+            warn(
                 "the rows are sorted by label, and a fold has one label only: shuffle the rows, or "
                 "use folds that do, such as cv=5",
-                UserWarning,
-                stacklevel=3,
             )
         self.n_splits_ = len(found)
         self.cv_results_ = _tabulated(grid, found)
@@ -238,7 +236,7 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
         ended = Status.STALLED if self.max_iter is None else Status.MAX_ITER
         gaps = found[:, -1].ravel().tolist()
-        warn_about_gaps(type(self).__name__, gaps, max(self.tol, FOLD_TOL), ended, stacklevel=4)
+        warn_about_gaps(type(self).__name__, gaps, max(self.tol, FOLD_TOL), ended)
         epsilon, factor = self.cv_results_["params"][self.best_index_].values()
         cost = grid.unit(problem).times(factor)
         chosen = problem.with_radius(epsilon, cost)
@@ -275,11 +273,10 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
                 "allow more time, or choose epsilon and kappa yourself"
             )
         if len(whole) < len(found):
-            warnings.warn(
+            warn(
                 f"{type(self).__name__} stopped at max_time: the choice is by {len(whole)} of "
                 f"{len(found)} folds.",
                 ConvergenceWarning,
-                stacklevel=4,
             )
         return whole
 

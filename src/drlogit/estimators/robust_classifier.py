@@ -7,7 +7,6 @@ More than two classes are one problem, with one certificate.
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -40,6 +39,7 @@ from ..rows.arrays import (
     refuse_elsewhere,
 )
 from ..rows.parquet import labels_in, parts_of
+from ..rows.warn import warn
 from .class_recall import decided, neglected
 from .tables.encoding import Fill, column_transformer
 from .tables.frames import listed
@@ -133,7 +133,7 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
                 f"{n_samples} rows count as {float(data.given_weights.sum()):.3g}"
             )
         for each in filter(None, said):
-            warnings.warn(each, UserWarning, stacklevel=4)
+            warn(each)
 
     # --- from samples to fitted attributes --------------------------------------------------
 
@@ -163,11 +163,10 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
         set_result(self, replace(result, info=info))
         title = type(self).__name__
         if not result.converged:
-            warnings.warn(
+            warn(
                 f"{title} {result.status}: the duality gap is {result.gap:.2e} nats, tol is "
                 f"{self.tol:.2e} nats. {result.status.remedy}",
                 ConvergenceWarning,
-                stacklevel=4,
             )
         said = None
         if constant:
@@ -184,7 +183,7 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
             if said is not None and data.is_sorted and not data.described:
                 said += f" Also, {SORTED}."
         if said is not None:
-            warnings.warn(said, UserWarning, stacklevel=4)
+            warn(said)
 
     def save_proof(
         self,

@@ -6,7 +6,6 @@ scikit-learn and used as it is.
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -35,6 +34,7 @@ from ..rows.checks import (
     settled,
 )
 from ..rows.parquet import labels_in, levels_in, mapped, parts_of
+from ..rows.warn import warn
 from .tables.encoding import (
     FILLS,
     categories_of,
@@ -295,11 +295,9 @@ def _read_parts(estimator: Any, X: Any, sample_weight: Any, ball: Ball) -> ReadT
     features = encoding_of(column.encoding(name, fill) for name, column in known.items())
     for feature in features:
         if not feature.columns.size:
-            warnings.warn(
+            warn(
                 f"column {feature.name!r:.60} is ignored: it has no values, or looks like a row "
                 "identifier; name it in categorical_features to keep it",
-                UserWarning,
-                stacklevel=6,
             )
     width = sum(feature.columns.size for feature in features)
     if not width:
@@ -341,7 +339,7 @@ def matrix_of(model: Any, X: Any, features: Features | None = None) -> Matrix:
         matrix = matrix_of_table(features.each, columns)
     if watched and columns and features is not None:
         for said in remarks_on_new(columns, features):
-            warnings.warn(said, UserWarning, stacklevel=5)
+            warn(said)
     return matrix
 
 

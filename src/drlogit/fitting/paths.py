@@ -7,7 +7,6 @@ from the largest to the smallest, each fit starting from the one before.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -19,6 +18,7 @@ from ..problem.problem import Problem
 from ..problem.result import Result, Status
 from ..problem.stopping import Stop
 from ..rows.arrays import FloatArray
+from ..rows.warn import warn
 from .solving import solve_problem
 
 
@@ -43,18 +43,15 @@ def solve_radii(
         yield last
 
 
-def warn_about_gaps(
-    caller: str, gaps: Sequence[float], tol: float, ended: Status, *, stacklevel: int = 3
-) -> None:
+def warn_about_gaps(caller: str, gaps: Sequence[float], tol: float, ended: Status) -> None:
     """One ``ConvergenceWarning`` for all fits whose gap is larger than ``tol``."""
     open_gaps = [gap for gap in gaps if gap > tol]
     if open_gaps:
-        warnings.warn(
+        warn(
             f"{caller}: {len(open_gaps)} of {len(gaps)} fits stopped before the duality gap was "
             f"within tol; the largest gap is {max(open_gaps):.2e} nats, tol is {tol:.2e} nats. "
             f"{ended.remedy}",
             ConvergenceWarning,
-            stacklevel=stacklevel,
         )
 
 

@@ -22,7 +22,6 @@ value is then that of x alone, because y need not be close to Zx.
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ from typing import Any, NamedTuple
 from ..problem.result import Result, Status
 from ..rows.arrays import FloatArray, Matrix
 from ..rows.threads import one_blas_thread
+from ..rows.warn import warn
 from .box_qp import Inner, NormBall, Quadratic, check_method, printed_method, solve_qp
 from .gap import judge, with_fields
 from .lp_admm import LARGEST_PENALTY, PAPER_GAMMA, PAPER_RHO, Penalty, lp_admm
@@ -211,13 +211,12 @@ def framework(
     if status is not Status.OPTIMAL and ends & {"callback", "max_iter"}:
         status = Status.STOPPED if "callback" in ends else Status.MAX_ITER
     if status is Status.UNPROVEN:
-        warnings.warn(
+        warn(
             f"the published rule ‖Zx - y‖ <= {residual_tol:g} ended at λ = {lam:.4g} with a "
             f"worst-case loss of {objective:.6g}, which is {gap:.2g} above the certified lower "
             f"bound {known.dual_objective:.6g}: with rho={rho!r} samples may freeze before they "
             "have arrived; rho='scaled' is 1/N",
             ResidualRuleWarning,
-            stacklevel=2,
         )
     result: FrameworkResult = with_fields(
         FrameworkResult,

@@ -17,7 +17,6 @@ numbers, so that worst cases are upper bounds.
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -37,6 +36,7 @@ from ..rows.arrays import BoolArray, FloatArray, IndexArray, refuse_elsewhere
 from ..rows.building import checked_rows
 from ..rows.checks import as_numbers, check_label_column, check_labels, check_weights
 from ..rows.threads import one_blas_thread
+from ..rows.warn import warn
 from .crossings import Crossings
 from .hulls import Decisions, Hull, single_edges
 from .metrics import Metric, resolve
@@ -207,11 +207,9 @@ class Adversary:
         part = dense_columns(self.table.matrix, columns)
         outside = ((part < ends[0][columns]) | (part > ends[1][columns])).any(axis=1)
         if outside.any():
-            warnings.warn(
+            warn(
                 f"{np.count_nonzero(outside)} rows lie beyond the bounds of the ball: they keep "
                 "their place or move back, and no other row moves there",
-                UserWarning,
-                stacklevel=5,
             )
 
     @cached_property

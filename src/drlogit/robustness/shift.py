@@ -31,6 +31,7 @@ from ..problem.domains import dense_columns
 from ..problem.features import Feature
 from ..problem.norms import get_norm
 from ..rows.arrays import FloatArray, Matrix
+from ..rows.warn import warn
 from .adversary import Adversary
 from .words import percent, rounded, warning_once, wrapped
 
@@ -235,11 +236,9 @@ def measure_shift(
         n_new=len(new.codes),
     )
     if found.left:
-        warnings.warn(
+        warn(
             f"columns left the range of the reference rows: {', '.join(found.left)}; check their "
             "units before you read anything else",
-            UserWarning,
-            stacklevel=2,
         )
     return found
 

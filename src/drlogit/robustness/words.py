@@ -15,6 +15,7 @@ from functools import wraps
 from typing import Any, ClassVar, ParamSpec, TypeVar
 
 from ..problem.ball import Ball
+from ..rows.warn import warn
 
 _Asked = ParamSpec("_Asked")
 _Found = TypeVar("_Found")
@@ -91,7 +92,7 @@ def warning_once(function: Callable[_Asked, _Found]) -> Callable[_Asked, _Found]
             warnings.simplefilter("always", UserWarning)
             found = function(*args, **kwargs)
         for text, category in dict.fromkeys((str(each.message), each.category) for each in caught):
-            warnings.warn(text, category, stacklevel=2)
+            warn(text, category)
         return found
 
     return asked

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,6 +13,7 @@ from numpy.typing import ArrayLike
 from ..problem.ball import Ball
 from ..problem.parameters import check_epsilon
 from ..rows.arrays import FloatArray
+from ..rows.warn import warn
 from .adversary import Adversary
 from .distribution import WorstCaseDistribution, worst_distribution
 from .metrics import Metric
@@ -272,10 +272,8 @@ def groups_of(
             if weights.any() and not math.isnan(adversary.nominal(metric, weights)):
                 found[f"{name} = {level}"] = weights
                 continue
-            warnings.warn(
+            warn(
                 f"group {name} = {level} is skipped: {metric} is not defined there",
-                UserWarning,
-                stacklevel=3,
             )
     return found
 
