@@ -182,9 +182,13 @@ HIDDEN = {
     "blanks": (np.resize(["Male ", "male", "f"], N), "only in case or blanks: 'Male ', 'male'"),
     "missing is -99": (
         np.where(np.arange(N) % 5, np.arange(N) % 6, -99),
-        "'a' is -99 in 16 of 80 rows, far from its other values",
+        "'a' is -99 in 16 of 80 rows, unlike its other values",
     ),
-    "missing is 0": (ZEROS, "'a' is 0 in 16 of 80 rows, far from its other values"),
+    "missing is -999": (
+        np.where(np.arange(N) % 5, RNG.gamma(2.0, 4e3, N).round(), -999.0),
+        "'a' is -999 in 16 of 80 rows, unlike its other values",
+    ),
+    "missing is 0": (ZEROS, "'a' is 0 in 16 of 80 rows, unlike its other values"),
     "identifier": ([f"row {j}!" for j in range(N)], "looks like a row identifier .80 different"),
     "units": ([f"{j} mg" for j in range(N)], "'a' holds numbers with units, such as '0 mg'"),
     "numbers": ([f"$1,{j:03}.50" for j in range(N)], "'a' holds numbers as text, such as '.1,000"),
@@ -215,6 +219,14 @@ def test_labels_that_differ_in_case_are_said():
     labels = np.where(np.arange(N) % 4, Y, "Yes")
     with pytest.warns(UserWarning, match="y has levels that differ only in case .* 'Yes', 'yes'"):
         DRLogisticRegression().fit(FRAME, labels)
+
+
+def test_labels_that_are_amounts_are_said():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        DRLogisticRegression(1e-2, 1.0, tol=1e-3).fit(FRAME, np.arange(N) % 27)
+    said = "y has 27 different numbers, each of which is a class"
+    assert any(str(each.message).startswith(said) for each in caught)
 
 
 def test_rows_that_are_sorted_by_label_are_said():

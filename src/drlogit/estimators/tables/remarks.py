@@ -92,8 +92,13 @@ def _on_text(levels: Counter[str], name: str, column: TableColumn) -> list[str]:
     ]
 
 
-def remarks_on_labels(classes: Iterable[Any]) -> list[str]:
-    """A remark on labels that differ only in case or blanks."""
+def remarks_on_labels(classes: Sequence[Any]) -> list[str]:
+    """Remarks on labels that differ only in case or blanks, and on labels that are amounts."""
+    if len(classes) > _FEW_LEVELS and not any(isinstance(label, str) for label in classes):
+        return [
+            f"y has {len(classes)} different numbers, each of which is a class: of a measurement, "
+            "state whether it is above a limit"
+        ]
     return _alike([label for label in classes if isinstance(label, str)], "y")
 
 
@@ -123,13 +128,13 @@ def _on_numbers(known: FloatArray, name: str, total: int) -> list[str]:
     if code is None:
         return []
     return [
-        f"{name} is {code:g} in {int((known == code).sum())} of {total} rows, far from its other "
+        f"{name} is {code:g} in {int((known == code).sum())} of {total} rows, unlike its other "
         "values: if that means missing, put NaN there"
     ]
 
 
 def _code_for_missing(values: FloatArray, low: float, high: float) -> float | None:
-    """A number at one end that repeats, far outside the rest, and is a usual code; or None."""
+    """A number at one end that repeats, unlike the rest, and is a usual code; or None."""
     for end in (low, high):
         rest = values[values != end]
         if end not in _CODES or not max(5.0, 0.01 * values.size) <= values.size - rest.size:
@@ -139,7 +144,8 @@ def _code_for_missing(values: FloatArray, low: float, high: float) -> float | No
             continue
         gap = min(abs(end - others[0]), abs(end - others[-1]))
         middle = np.subtract(*np.quantile(rest, [0.75, 0.25]))
-        if gap > 0.75 * middle and gap > 5.0 * np.median(np.diff(others)):
+        is_apart = gap > 0.75 * middle and gap > 5.0 * np.median(np.diff(others))
+        if is_apart or end < 0.0 <= others[0]:  # one negative number among amounts is a code, too
             return float(end)
     return None
 
