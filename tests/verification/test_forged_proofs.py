@@ -283,3 +283,11 @@ def test_headers_must_keep_their_word(honest: Any) -> None:
         assert complaint in found.reason
     path.write_bytes(archive_of(raw, zipfile.ZIP_LZMA))
     assert "must be deflated" in drlogit.verify(fit, X, y, path).reason
+
+
+def test_the_equation_of_the_intercept_is_charged() -> None:
+    """Coins for labels of which a quarter are positive: a constant does better."""
+    X, y = np.tile([1.0, -1.0], 20)[:, None], (np.arange(40) % 4 < 1).astype(int)
+    case = {"X": X, "y": y, "epsilon": 10.0, "kappa": INF}
+    point = DualPoint(np.full(40, 0.5), np.zeros(40))
+    assert proven(stated.solve(**case), case, point).lower < 0.5
