@@ -27,14 +27,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..dual.bound import DualSums, lower_bound
 from ..dual.label_points import LabelPoint, two_labels
-from ..problem._losses import flip_sums, log_loss_sum
-from ..problem.losses import entropy, flip_probability
+from ..problem.losses import flip_probability
 from ..problem.problem import Problem
 from ..problem.result import Monitor, Solution, Status
 from ..rows.arrays import FloatArray, IndexArray
@@ -44,8 +43,10 @@ from ..rows.local import memory_rows
 from ..rows.reductions import Sum
 from ..starts.sample import gathered, most_entries, picked, sampled
 from ..starts.start import Start, sampling_error, with_lambda
+from . import _survey
 from ._newton import Newton
 from ._sums import COUNT, CURVATURE, ENTROPY, LOSS, PROOF_ENTROPY, SLOPE, VALUE
+from ._survey import survey
 from .driver import run
 from .interior_point import distinct_samples, solve_scaled
 from .labels import LabelSamples, LabelScaling
@@ -315,27 +316,32 @@ class LargeRun:
         as a ``multiple`` of the margins, by their present one.  ``flips`` are the samples of the
         active set and their shares; without, no label flips.
         """
-        problem, model = self.problem, at.model + change
+        problem, model, P = self.problem, at.model + change, change.size
         kinks = math.inf if flips is None else self._kink(at.model), self._kink(model)
         numbers, shares = (np.zeros(0, np.intp), np.zeros(0)) if flips is None else flips
         self.work["visits"] += 1
-        changes = np.stack([dual_change, change])[:, :-1]
-        state, (adjoints, spent, loss, total, additions) = self.rows.run(
-            _survey,
+        state, (sums,) = self.rows.run(
+            _survey_step,
             self.rows.pair(at.state, self.rows.offsets),
             numbers,
             shares,
+            problem.kappa,
             kinks,
-            changes,
+            change,
+            dual_change,
             multiple,
         )
-        spent = [problem.cost.spent(each) for each in spent]
-        along, gradient, product = np.column_stack([adjoints, np.negative(spent)])
-        dual = DualSums(-along[:-1], -float(along[-1]), total, additions)
+        adjoint, gradient, product, scalars = np.split(sums, [P, 2 * P, 3 * P])
+        dual = DualSums(
+            -adjoint[:-1],
+            -float(adjoint[-1]),
+            scalars[_survey.ENTROPY],
+            scalars[_survey.ADDITIONS],
+        )
         bound, _ = lower_bound(self.posed.coordinates, problem.epsilon, dual)
         if bound > self.bound:
             self.bound, self.proof = bound, state
-        objective = float(problem.epsilon * model[-1] + loss)
+        objective = float(problem.epsilon * model[-1] + scalars[_survey.LOSS])
         return Surveyed(state, model, objective, gradient, product)
 
 
@@ -396,41 +402,23 @@ def _active(
     return picked(block, offset, k.u, np.flatnonzero(active))
 
 
-def _survey(
+def _survey_step(
     block: Block,
     pair: tuple[SurveyState, int],
     numbers: IndexArray,
     shares: FloatArray,
+    kappa: float,
     kinks: tuple[float, float],
-    changes: FloatArray,
-    multiple: float,
-) -> tuple[SurveyState, tuple[Sum, ...]]:
-    """A survey; samples outside the active set stay on their side of the kink.
-
-    Returns adjoints and flips, in units of their costs, of the dual point, of the gradient with
-    the flips above the kink, and of the Hessian of the loss times the model; the loss with hinges,
-    the value of the dual point, and how many additions a sum takes.
-    """
-    (k, offset), w = pair, block.weights
-    first, last = np.searchsorted(numbers, [offset, offset + w.size])
+    *step: Any,
+) -> tuple[SurveyState, tuple[Sum]]:
+    """A survey; samples outside the active set stay on their side of the kink."""
+    k, offset = pair
+    first, last = np.searchsorted(numbers, [offset, offset + k.u.size])
     a = np.asarray(k.u > block.flip_costs(kinks[0]), np.float64)
     a[numbers[first:last] - offset] = shares[first:last]
-    du = block.scores(changes).T
-    s = flip_probability(k.u)
-    s = np.clip(s - k.bent * du[0] - s * (1.0 - s) * multiple * k.u, 0.0, 1.0)
-    u, kink = k.u + du[1], block.flip_costs(kinks[1])
-    now, flipped = flip_probability(u), np.where(u > kink, w, 0.0)
-    gain, above = flip_sums(u, w, kink, block.flip_multiples)
-    columns = np.stack([w * (a - s), flipped - w * now, w * now * (1.0 - now) * u])
-    spent = np.array([block.flip_sizes(w * a).sum(), above, 0.0])
-    value = float((w * entropy(s)).sum())  # pairwise
-    return k._replace(u=u, point=(s, a)), (
-        Sum(block.adjoint(columns.T).T),
-        Sum(spent),
-        Sum(log_loss_sum(u, w) + gain),
-        Sum(value),
-        Sum(block.compiled.length),
-    )
+    costs = np.broadcast_to(block.flip_costs(1.0), a.shape)
+    u, s, sums = survey(block.compiled, costs, kappa, kinks[1], k.u, k.bent, a, *step)
+    return k._replace(u=u, point=(s, a)), (Sum(sums),)
 
 
 def _surveyed_point(block: Block, k: SurveyState) -> tuple[tuple[FloatArray, ...], tuple[()]]:
