@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import log_expit, log_softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -39,7 +38,7 @@ from ..rows.checks import as_numbers
 from ..rows.threads import one_blas_thread
 from ..rows.warn import warn
 from .classifier import DRLogisticRegression
-from .robust_classifier import RobustLinearClassifier
+from .robust_classifier import RobustLinearClassifier, log_probabilities
 from .tables.frames import is_table, rows_of
 from .training_data import TrainingData, matrix_of, training_data
 
@@ -402,7 +401,10 @@ def _score_fold(
 
 
 def _mean_log_likelihood(
-    classifier: Any, X: Matrix, y: np.ndarray[Any, Any], sample_weight: Any = None
+    classifier: RobustLinearClassifier,
+    X: Matrix,
+    y: np.ndarray[Any, Any],
+    sample_weight: Any = None,
 ) -> float:
     """Score of a fitted classifier: minus its log-loss.
 
@@ -411,10 +413,7 @@ def _mean_log_likelihood(
     """
     codes = np.searchsorted(classifier.classes_, y)
     scores = np.asarray(X @ classifier.coef_.T) + classifier.intercept_
-    if scores.shape[1] == 1:
-        likelihoods = log_expit(np.where(codes == 1, scores[:, 0], -scores[:, 0]))
-    else:
-        likelihoods = log_softmax(scores, axis=1)[np.arange(codes.size), codes]
+    likelihoods = log_probabilities(scores)[np.arange(codes.size), codes]
     if sample_weight is not None and not np.sum(sample_weight) > 0.0:
         raise ValueError("all rows of a test fold have weight zero: use other folds")
     return float(np.average(likelihoods, weights=sample_weight))

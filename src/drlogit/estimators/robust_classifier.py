@@ -322,7 +322,7 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Logarithms of :meth:`predict_proba`, finite however sure the model is."""
         check_is_fitted(self, "coef_")
-        return self._answers(X, _log_probabilities, self.classes_.size)
+        return self._answers(X, log_probabilities, self.classes_.size)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of the samples whose class is predicted; of a Dask collection part by part."""
@@ -409,7 +409,8 @@ def _flat(scores: FloatArray) -> FloatArray:
     return scores[:, 0] if scores.shape[1] == 1 else scores
 
 
-def _log_probabilities(scores: FloatArray) -> FloatArray:
+def log_probabilities(scores: FloatArray) -> FloatArray:
+    """A column for each class; of two classes there is one score."""
     if scores.shape[1] == 1:
         return np.asarray(log_expit(np.column_stack([-scores, scores])))
     return np.asarray(log_softmax(scores, axis=1))

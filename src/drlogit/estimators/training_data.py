@@ -164,7 +164,9 @@ def training_data(
                 f"{classes[totals == 0.0].tolist()[0]!r} have weight 0"
             )
     encoded = table.features
-    names = names_given(estimator) if encoded is None else names_of_columns(encoded)
+    names: Any = [*getattr(estimator, "feature_names_in_", ())] or range(estimator.n_features_in_)
+    if encoded is not None:
+        names = names_of_columns(encoded)
     problem, ball = pose_samples(
         *(table.matrix, classes, codes, given, weights, ball),
         names=names,
@@ -309,12 +311,6 @@ def _read_parts(estimator: Any, X: Any, sample_weight: Any, ball: Ball) -> ReadT
         encoded = map(encode, parts_of(X, names, estimator.verbose))
         matrix = mapped(encoded, X.count_rows() * len(names))
     return ReadTable(matrix, features if encodes else None, seen_in(known))
-
-
-def names_given(model: Any) -> Sequence[Any]:
-    """Names of the columns of X, or their positions."""
-    names: Sequence[Any] = [*getattr(model, "feature_names_in_", ())]
-    return names or range(model.n_features_in_)
 
 
 def matrix_of(model: Any, X: Any, features: Features | None = None) -> Matrix:

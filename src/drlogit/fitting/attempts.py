@@ -8,7 +8,7 @@ from math import inf, isfinite
 from typing import Any
 
 from ..dual.certify import Certificate, certify
-from ..engine.plan import Attempt
+from ..engine.plan import Attempt, Method
 from ..problem.problem import Problem
 from ..problem.result import Monitor, Result, Solution, Status
 from ..rows.arrays import FloatArray
@@ -60,7 +60,46 @@ class BestProven:
             return None
         return Start(self.model, self.certificate.lam, self.gap)
 
-    def add(self, found: Solution, *, brief: bool = False) -> None:
+    def run(
+        self,
+        attempts: Iterable[Attempt],
+        *,
+        max_iter: int | None,
+        monitor: Monitor,
+        start: Result | None,
+    ) -> None:
+        """Run attempts until the certified gap is within ``tol``, or a limit is reached.
+
+        The status is LOST if the samples are; ``WorkersLostError`` if there is no model then.
+        """
+        problem, given, tried_cold = self.problem, None, set[Method]()
+        known: dict[str, Any] = {"tol": self.tol, "monitor": monitor}
+        try:
+            if start is not None:
+                given = start_from(problem, start)
+                if given is not None and (point := dual_point_of(problem, start)) is not None:
+                    info = {"solver": "interior-point", "grams": 0, "visits": 0}
+                    self._add(Solution(given.model, Status.STALLED, 0, point, info, start.lam))
+            for attempt in attempts:
+                begin = None if attempt.cold else self.near or given
+                if self.gap <= self.tol or (begin is None and attempt.method in tried_cold):
+                    continue  # or the same again
+                left = None if max_iter is None else max_iter - self.n_iter
+                found = attempt.run(problem, max_iter=left, start=begin, **known)
+                if found is None:
+                    continue
+                if begin is None:
+                    tried_cold.add(attempt.method)
+                self._add(found, brief=attempt.brief and found.status is Status.STALLED)
+                if found.status is Status.STOPPED or self.n_iter >= (max_iter or inf):
+                    break
+            self._settle()
+        except WorkersLostError:
+            if self.certificate is None:
+                raise
+            self.status = Status.LOST
+
+    def _add(self, found: Solution, *, brief: bool = False) -> None:
         """Certify a solution; its own proof serves if the samples are lost.
 
         If not ``judged``, it serves as well if it suffices.
@@ -79,7 +118,7 @@ class BestProven:
             raise
         return self._keep(found, returned, new)
 
-    def settle(self) -> None:
+    def _settle(self) -> None:
         """Move the model to zeros next to it; perhaps keep the dual point in plain numbers."""
         assert self.certificate is not None
         moved = with_exact_zeros(self.problem, self.model, self.certificate, self.tol)
@@ -99,46 +138,3 @@ class BestProven:
             info[counted] = self.info[counted] + found.info.get(counted, 0)
         self.certificate, self.status, self.info = kept, found.status, info
         self.n_iter += found.n_iter
-
-
-def best_proven(
-    problem: Problem,
-    attempts: Iterable[Attempt],
-    *,
-    tol: float,
-    max_iter: int | None,
-    monitor: Monitor,
-    start: Result | None,
-    judged: bool,
-    keeps_dual: bool,
-) -> BestProven:
-    """Run attempts until the certified gap is within ``tol``, or a limit is reached.
-
-    The status is LOST if the samples are; ``WorkersLostError`` if there is no model then.
-    """
-    best, given, tried_cold = BestProven(problem, tol, judged, keeps_dual), None, set()
-    try:
-        if start is not None:
-            given = start_from(problem, start)
-            if given is not None and (point := dual_point_of(problem, start)) is not None:
-                info = {"solver": "interior-point", "grams": 0, "visits": 0}
-                best.add(Solution(given.model, Status.STALLED, 0, point, info, start.lam))
-        for attempt in attempts:
-            begin = None if attempt.cold else best.near or given
-            if best.gap <= tol or (begin is None and attempt.method in tried_cold):
-                continue  # or the same again
-            left = None if max_iter is None else max_iter - best.n_iter
-            found = attempt.run(problem, tol=tol, monitor=monitor, max_iter=left, start=begin)
-            if found is None:
-                continue
-            if begin is None:
-                tried_cold.add(attempt.method)
-            best.add(found, brief=attempt.brief and found.status is Status.STALLED)
-            if found.status is Status.STOPPED or (max_iter is not None and best.n_iter >= max_iter):
-                break
-        best.settle()
-    except WorkersLostError:
-        if best.certificate is None:
-            raise
-        best.status = Status.LOST
-    return best

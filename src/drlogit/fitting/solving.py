@@ -20,7 +20,7 @@ from ..problem.stopping import Stop
 from ..rows.checks import ParameterError
 from ..rows.interface import WorkersLostError
 from ..rows.threads import one_blas_thread
-from .attempts import best_proven
+from .attempts import BestProven
 from .posing import pose
 
 #: Values of ``solver`` in a fit.
@@ -174,17 +174,10 @@ def solve_problem(
     announce(problem, callback, verbose)
     setup_time = time.perf_counter() - started
     monitor = Monitor(callback, verbose, stop)
+    best = BestProven(problem, tol, judged, keeps_dual)
     with one_blas_thread, stop.listening():
-        best = best_proven(
-            problem,
-            plan(problem, products=solver == "auto"),
-            tol=tol,
-            max_iter=max_iter,
-            monitor=monitor,
-            start=start,
-            judged=judged,
-            keeps_dual=keeps_dual,
-        )
+        attempts = plan(problem, products=solver == "auto")
+        best.run(attempts, max_iter=max_iter, monitor=monitor, start=start)
     certificate = best.certificate
     assert certificate is not None
     assert best.returned is not None
