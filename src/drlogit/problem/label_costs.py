@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -65,7 +66,7 @@ class FlipCosts:
             return self.unit
         return _scaled(self.multiples, self.unit)
 
-    @property
+    @cached_property
     def possible(self) -> bool:
         """Whether any label can flip."""
         return bool(np.isfinite(self.kappa).any())

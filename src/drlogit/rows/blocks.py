@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -123,9 +122,7 @@ class Block:
 
     def changed(self, **others: Any) -> Block:
         """A copy with some attributes replaced."""
-        block = copy(self)
-        block.__dict__.update(others)
-        return block
+        return replace(self, **others)
 
     def shifted(self, shift: FloatArray) -> Block:
         """The same samples with features ``x - shift``."""

@@ -50,6 +50,9 @@ class LocalRows(Rows):
     ) -> tuple[Any, tuple[Reduction, ...]]:
         """Consecutive blocks by each thread."""
         blocks = self.blocks
+        if len(blocks) == 1:  # nothing to combine; this matters for small fits
+            after, found = function(blocks[0], None if state is None else state[0], *arguments)
+            return (blocks[0].beside(after),), found
         states = (None,) * len(blocks) if state is None else state
 
         def visit_some(first: int, last: int) -> tuple[list[BlockState], tuple[Reduction, ...]]:
