@@ -122,10 +122,11 @@ class Known:
             values = column.numbers
         except ValueError:
             return Probed(column.values.iloc[0], np.empty(0, dtype=object))
-        there, deviation = np.isfinite(values), deviation_of(values, weights)
+        there = np.isfinite(values)
         if not there.any():
             return Probed(np.nan)
-        deviation, usual = self.deviations.get(j, deviation), float(np.mean(values[there]))
+        scaled, usual = self.deviations.get(j), float(np.mean(values[there]))
+        deviation = deviation_of(values, weights) if scaled is None else scaled
         others = usual + deviation * np.array([-_FAR, _FAR, np.nan])
         return Probed(usual, others[: 3 - there.all()], None, deviation)
 
@@ -176,8 +177,9 @@ def raw_table(
             slope = (high - low) / (column.others[1] - column.others[0])
             coef.append(slope)
             intercept = intercept - slope * column.usual
-            most = np.abs(slope).argmax()
-            fill = column.usual + float(effect[-1, most] / slope[most])  # if one is missing
+            if len(effect) > 2:  # of a missing one
+                most = np.abs(slope).argmax()
+                fill = column.usual + float(effect[2, most] / slope[most])
             from_rows |= j not in known.deviations
         places = np.arange(start, len(coef))
         features.append(Feature(name, places, shown, column.deviation, values=levels, fill=fill))
@@ -197,20 +199,20 @@ def _effects(
 
     Scores have one number for each class, or one.
     """
-    sizes = [len(column.others) for column in columns]
-    owner = np.append(-1, np.repeat(np.arange(len(columns)), sizes))
+    ends = np.cumsum([1, *(len(column.others) for column in columns)]).tolist()
     found = []
     step = max(_ASKED // max(len(columns), 1), 1)
-    for rows in (slice(first, first + step) for first in range(0, owner.size, step)):
-        filled = []
-        for j, column in enumerate(columns):
-            values = np.full(owner.size, column.usual, dtype=np.asarray(column.others).dtype)
-            values[owner == j] = column.others
-            filled.append(values[rows])
-        asked = table_like(X, filled)
-        found.append(scores(asked).reshape(len(filled[0]), -1))
-    usual, *others = np.split(np.concatenate(found), np.cumsum([1, *sizes])[:-1])
-    return usual[0], [each - usual for each in others]
+    for first in range(0, ends[-1], step):
+        filled, size = [], min(step, ends[-1] - first)
+        for start, column in zip(ends, columns, strict=False):
+            others = np.asarray(column.others)
+            values = np.full(size, column.usual, dtype=others.dtype)
+            mine = np.arange(max(start, first), min(start + others.size, first + size))
+            values[mine - first] = others[mine - start]
+            filled.append(values)
+        found.append(scores(table_like(X, filled)).reshape(size, -1))
+    usual, *asked = np.split(np.concatenate(found), ends[:-1])
+    return usual[0], [each - usual for each in asked]
 
 
 def table_like(X: Any, columns: Sequence[NDArray[Any]]) -> Any:

@@ -26,7 +26,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ...problem.features import Feature, position_of
-from ...rows.arrays import Matrix
+from ...rows.arrays import FloatArray, Matrix
 from ...rows.checks import TOO_LARGE, settled
 from .frames import TableColumn, columns_of, spelt
 
@@ -98,21 +98,24 @@ def matrix_of_table(
     """The rows of a table as a matrix, dense or ``sparse`` as stated, or as is worth it."""
     n_rows, n_columns = len(given[0].values), len(given)
     width = sum(feature.columns.size for feature in features)
+    if sparse is None:
+        sparse = n_rows * width > _DENSE_ENTRIES and is_sparse(n_columns, width)
+    if not sparse and all(feature.values is None for feature in features):
+        pairs = zip(features, given, strict=True)
+        numbers = [_filled(column, feature) for feature, column in pairs if feature.columns.size]
+        plain = np.column_stack([np.empty((n_rows, 0)), *numbers])
+        return settled(plain, names_of_columns(features))
     places = np.full((n_rows, n_columns), -1, dtype=np.int32)
     values = np.ones(places.shape)
     for j, (feature, column) in enumerate(zip(features, given, strict=True)):
         if not feature.columns.size:
             continue
-        if feature.values is not None:
-            codes = column.codes(feature.values)
-            places[:, j] = np.where(codes < 0, -1, codes + feature.columns[0])
+        if feature.values is None:
+            places[:, j], values[:, j] = feature.columns[0], _filled(column, feature)
             continue
-        places[:, j], values[:, j] = feature.columns[0], column.numbers
-        if feature.fill is not None:
-            values[np.isnan(column.numbers), j] = feature.fill
+        codes = column.codes(feature.values)
+        places[:, j] = np.where(codes < 0, -1, codes + feature.columns[0])
     there = places >= 0
-    if sparse is None:
-        sparse = n_rows * width > _DENSE_ENTRIES and is_sparse(n_columns, width)
     matrix: Matrix
     if sparse:
         ends = np.append(0, np.cumsum(np.count_nonzero(there, axis=1)))
@@ -122,6 +125,13 @@ def matrix_of_table(
         matrix = np.zeros((n_rows, width))
         matrix[np.nonzero(there)[0], places[there]] = values[there]
     return settled(matrix, names_of_columns(features))
+
+
+def _filled(column: TableColumn, feature: Feature) -> FloatArray:
+    """The numbers of a column, missing ones replaced if the feature says by what."""
+    if feature.fill is None:
+        return column.numbers
+    return np.where(np.isnan(column.numbers), feature.fill, column.numbers)
 
 
 def matrix_of_part(part: Any, features: Sequence[Feature], sparse: bool) -> Matrix:

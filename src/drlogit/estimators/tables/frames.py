@@ -51,13 +51,12 @@ def rows_of(X: Any, rows: IndexArray) -> Any:
 
 def columns_of(X: Any) -> list[TableColumn]:
     """The columns of a table, in order."""
-    if hasattr(X, "iloc"):
-        return [TableColumn(name, values) for name, values in X.items()]
-    from pandas import Series  # rarely needed for other tables, so imported here
+    from pandas import DataFrame, Series  # rarely needed for other tables, so imported here
 
     if _is_polars(X):
         return [TableColumn(each.name, Series(each.to_numpy())) for each in X.iter_columns()]
-    return [TableColumn(j, Series(X[:, j])) for j in range(X.shape[1])]
+    frame = X if hasattr(X, "iloc") else DataFrame(X)
+    return [TableColumn(name, values) for name, values in frame.items()]
 
 
 @dataclass(frozen=True, eq=False)
