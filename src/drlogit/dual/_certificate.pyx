@@ -250,9 +250,9 @@ def column_sums(CompiledRows rows, const double[:, ::1] r):
 
 cdef inline double within(Py_ssize_t K, Py_ssize_t ld, Py_ssize_t own, double share,
                           const double* given, double* x) noexcept nogil:
-    """A sample's shares on the simplex; what other labels than the observed one have together.
+    """Shares that other labels than the observed one keep, a ``share`` of theirs; their total.
 
-    The others keep a ``share`` of theirs, and the observed label has what they leave.
+    The total is at most one, and what it leaves is that of the observed label.
     """
     cdef Py_ssize_t k
     cdef double rest = 0.0, value
@@ -265,7 +265,6 @@ cdef inline double within(Py_ssize_t K, Py_ssize_t ld, Py_ssize_t own, double sh
         for k in range(K):
             x[k * ld] /= rest
         rest = 1.0
-    x[own * ld] = 1.0 - rest
     return rest
 
 
@@ -283,6 +282,7 @@ def label_sums(CompiledRows rows, const int[::1] codes, const double[:, ::1] coe
                const double[:, :, ::1] given, double share, const double[::1] trust):
     """Scores; the dual point (p, a), (2, labels, samples); its sums, and the additions behind any.
 
+    Of two labels the point has those of "another one" alone, and no others are read.
     Scores and coefficients are those of all labels but the first.  ``codes`` are the positions of
     the observed labels, or None if all are the second one of two.  A ``share`` of the flips is
     kept.  ``trust`` has multiples of the unit of flip costs, or is None.  The sums are
@@ -293,8 +293,9 @@ def label_sums(CompiledRows rows, const int[::1] codes, const double[:, ::1] coe
     cdef Py_ssize_t S = rows.stride, C = coef.shape[0], K = C + 1, b = rows.panel
     cdef (Py_ssize_t, Py_ssize_t, Py_ssize_t) panels = panels_of(rows)
     cdef Py_ssize_t step = panels[0], n_panels = (n + step - 1) // step
-    cdef double w, rest, flipped
-    scores, point, found = np.empty((C, n)), np.empty((2, K, n)), np.zeros(C * S + 2)
+    cdef double w, sign, rest, flipped
+    scores, found = np.empty((C, n)), np.zeros(C * S + 2)
+    point = np.empty((2, 1 if codes is None else K, n))
     cdef double[:, ::1] s = scores, col = np.zeros((C, b))
     cdef double[:, :, ::1] out = point
     cdef double[::1] total = found, lost = np.zeros(C * S + 2), part = np.zeros(C * S + 2)
@@ -302,30 +303,33 @@ def label_sums(CompiledRows rows, const int[::1] codes, const double[:, ::1] coe
     cdef double* entropy = &part[C * S]
     fit(coef.shape[1] == P and (codes is not None or K == 2), "coefficients")
     fit(codes is None or codes.shape[0] == n, "labels")
-    fit(given.shape[0] == 2 and given.shape[1] == K and given.shape[2] == n, "dual point")
+    fit(given.shape[0] == 2 and given.shape[1] >= out.shape[1] and given.shape[2] == n,
+        "dual point")
     fit(trust is None or trust.shape[0] == n, "trust")
     rows = rows.borrow()
     with nogil:
         for panel in range(n_panels):
             lo, hi = panel * step, min(panel * step + step, n)
-            if C == 1:
+            if codes is None:
                 rows.margins(lo, hi, &coef[0, 0], &s[0, lo])
             else:
                 rows.scores(lo, hi, &coef[0, 0], <int>C, &by_sample[0])
             for i in range(lo, hi):
-                j, own, w = i - lo, 1 if codes is None else codes[i], rows.w[i]
-                for k in range(C):
-                    s[k, i] = rows.y[i] * (s[k, i] if C == 1 else by_sample[j * C + k])
+                j, w, sign = i - lo, rows.w[i], rows.y[i]
                 flipped = share if trust is None or trust[i] < INFINITY else 0.0
                 if codes is None:   # loops of a constant length take half of the time
-                    rest = within(2, n, 1, 1.0, &given[0, 0, i], &out[0, 0, i])
-                    flipped = within(2, n, 1, flipped, &given[1, 0, i], &out[1, 0, i])
-                    col[0, j] = w * rows.y[i] * (rest - flipped)
+                    rest = within(1, n, 1, 1.0, &given[0, 0, i], &out[0, 0, i])
+                    flipped = within(1, n, 1, flipped, &given[1, 0, i], &out[1, 0, i])
+                    col[0, j] = w * sign * (rest - flipped)
+                    s[0, i] *= sign
                 else:
+                    own = codes[i]
                     rest = within(K, n, own, 1.0, &given[0, 0, i], &out[0, 0, i])
                     flipped = within(K, n, own, flipped, &given[1, 0, i], &out[1, 0, i])
+                    out[0, own, i], out[1, own, i] = 1.0 - rest, 1.0 - flipped
                     for k in range(1, K):
-                        col[k - 1, j] = w * rows.y[i] * (out[1, k, i] - out[0, k, i])
+                        col[k - 1, j] = w * sign * (out[1, k, i] - out[0, k, i])
+                        s[k - 1, i] = sign * by_sample[j * C + k - 1]
                     entropy[0] += w * entropy_of(K, n, own, &out[0, 0, i], rest)
                 if flipped > 0.0:
                     entropy[1] += w * flipped * (1.0 if trust is None else trust[i])

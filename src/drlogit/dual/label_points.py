@@ -33,6 +33,7 @@ import numpy as np
 from scipy.special import softmax
 
 from ..problem.dual_point import ClassDualPoint, DualPoint
+from ..problem.losses import flip_probability
 from ..problem.problem import Problem
 from ..rows.arrays import FloatArray, IndexArray
 from ..rows.blocks import Block
@@ -54,6 +55,7 @@ _DIRECT_LIMIT = 3000
 class LabelPoint(NamedTuple):
     """A dual point on all rows: p and a of each block, (2, labels, samples), and their flow.
 
+    Of two labels those of "another one", the first, are enough.
     The flow has a row for each pair of labels (k, j < k), k slowest, or is None.
     """
 
@@ -162,7 +164,7 @@ def probabilities(block: Block, scores: FloatArray) -> tuple[FloatArray, tuple[(
 
 def _predicted(block: Block, scores: FloatArray) -> tuple[FloatArray, tuple[()]]:
     """The dual point of a model; no label flips."""
-    p, _ = probabilities(block, scores)
+    p = flip_probability(scores) if len(scores) == 1 else probabilities(block, scores)[0]
     return np.stack([p, np.zeros_like(p)]), ()
 
 
@@ -183,8 +185,8 @@ def _part(block: Block, state: tuple[FloatArray, FloatArray], k: int) -> tuple[A
 def _scaled(block: Block, known: tuple[FloatArray, Any], factor: float) -> tuple[Any, tuple[()]]:
     point, codes = known
     scaled = factor * point
-    own = 1 if _codes(codes) is None else codes
-    scaled[:, own, np.arange(block.y.size)] += 1.0 - factor
+    if _codes(codes) is not None:
+        scaled[:, codes, np.arange(block.y.size)] += 1.0 - factor
     return scaled, ()
 
 
@@ -200,21 +202,21 @@ def _moved(block: Block, point: FloatArray, step: FloatArray) -> tuple[FloatArra
 
 def _flipped(block: Block, known: tuple[Any, Any], kink: float) -> tuple[FloatArray, tuple[()]]:
     """The label shares above the kink; on it and below, labels stay as they are."""
-    (scores, point), codes = known
+    (scores, point), own = known
+    costs = block.flip_costs(kink)
+    if _codes(own) is None:
+        return np.stack([point[0], scores > costs]), ()
     at = np.arange(block.y.size)
-    own = 1 + 0 * at if _codes(codes) is None else codes
     ahead = np.vstack([np.zeros(at.size), scores])
     gain = ahead[own, at] - ahead
     worst = gain.argmax(axis=0)
-    pays = gain[worst, at] > block.flip_costs(kink)
     shares = np.zeros_like(ahead)
-    shares[np.where(pays, worst, own), at] = 1.0
+    shares[np.where(gain[worst, at] > costs, worst, own), at] = 1.0
     return np.stack([point[0], shares]), ()
 
 
 def _of_two(block: Block, both: tuple[FloatArray, FloatArray]) -> tuple[FloatArray, tuple[()]]:
-    s, a = both
-    return np.array([[s, 1.0 - s], [a, 1.0 - a]]), ()
+    return np.stack(both)[:, None], ()
 
 
 def _of_other(block: Block, point: FloatArray, k: int) -> tuple[FloatArray, tuple[()]]:
