@@ -195,7 +195,7 @@ DAMAGE = [
 ]
 DAMAGE_TO_TABLES = [
     (["features", "columns", 1, "levels"], ..., "'features'"),
-    (["features", "columns", 1, "levels"], [[1], 2], "levels must all be texts, all numbers"),
+    (["features", "columns", 0, "fill"], 1e200, "'features' must be any numbers below 1e+150"),
     (["features", "columns", 1, "levels"], ["x"], "must make 4 columns, one for each coefficient"),
     (["features", "seen"], [[1.0]], "'features' must be 3 times"),
     (["ball", "categories"], [["age", "age"]], "'ball' categories"),

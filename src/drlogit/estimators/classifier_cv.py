@@ -19,7 +19,6 @@ from ..fitting.paths import (
     check_count,
     check_kappas,
     check_radii,
-    factors,
     kappas_around,
     radii_below,
     solve_radii,
@@ -297,7 +296,8 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         elif ball is None:
             kappas = kappas_around(limit(np.inf), check_count(self.kappas, "kappas"))
         else:
-            kappas = factors(check_count(self.kappas, "kappas"))
+            count = check_count(self.kappas, "kappas")  # powers of three around one
+            kappas = np.asarray(3.0 ** (np.arange(count) - count // 2), dtype=np.float64)
         if ball is not None:
             own = [float(ball.epsilon or 0.0)]
             kappas = np.unique((1.0 if differs else ball.kappa) * np.append(kappas, 1.0))

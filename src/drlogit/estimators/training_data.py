@@ -38,11 +38,11 @@ from ..rows.warn import warn
 from .tables.encoding import (
     FILLS,
     categories_of,
-    encoding_of,
     is_sparse,
     matrix_of_part,
     matrix_of_table,
     names_of_columns,
+    side_by_side,
 )
 from .tables.frames import TableColumn, columns_of, is_frame, is_table
 from .tables.remarks import SORTED, remarks_on, remarks_on_labels, remarks_on_new
@@ -245,7 +245,7 @@ def _read(estimator: Any, X: Any, sample_weight: Any, ball: Ball) -> ReadTable:
             seen = np.stack([matrix.min(axis=0), matrix.max(axis=0), np.zeros(len(each))])
         return ReadTable(matrix, None, seen, described)
     known = statistics_of(columns, categories, check_weights(sample_weight, X.shape[0]), fill)
-    features = encoding_of(column.encoding(name, fill) for name, column in known.items())
+    features = side_by_side(column.encoding(name, fill) for name, column in known.items())
     if not any(feature.columns.size for feature in features):
         said = (remark for column in each for remark in remarks_on(*column))
         raise ValueError(f"X has no usable column: {'; '.join(said):.300}")
@@ -294,7 +294,7 @@ def _read_parts(estimator: Any, X: Any, sample_weight: Any, ball: Ball) -> ReadT
         weights = check_weights(sample_weight, X.count_rows())
         parts = statistics_in(parts_of(X, names, estimator.verbose), categories, weights)
     known = merged(parts, categories, names)
-    features = encoding_of(column.encoding(name, fill) for name, column in known.items())
+    features = side_by_side(column.encoding(name, fill) for name, column in known.items())
     for feature in features:
         if not feature.columns.size:
             warn(

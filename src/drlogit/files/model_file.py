@@ -170,6 +170,7 @@ def _features(value: Any, found: Found) -> Features:
         raise ValueError("must have shares of missing values in the third row of 'seen'")
     shares = None if value["class_shares"] is None else dict(value["class_shares"])
     rows = _numbers(value["n_rows"]), shares, seen
+    _numbers([each["fill"] or 0.0 for each in columns or ()], None)
     each = () if columns is None else features_stated(names, columns, deviations.tolist())
     made = len(names) if columns is None else sum(feature.columns.size for feature in each)
     if made != width:

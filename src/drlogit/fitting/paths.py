@@ -77,11 +77,6 @@ def kappas_around(radius: float, count: int) -> FloatArray:
     return np.append(scale * np.geomspace(0.1, 3.0, count - 1), math.inf)
 
 
-def factors(count: int) -> FloatArray:
-    """``count`` factors of flip costs that are stated: powers of three around one."""
-    return np.asarray(3.0 ** (np.arange(count) - count // 2), dtype=np.float64)
-
-
 def check_radii(epsilons: Any) -> FloatArray:
     """Distinct radii in descending order, or ``ValueError``."""
     values = [check_epsilon(epsilon) for epsilon in _listed(epsilons, "epsilons")]

@@ -104,14 +104,11 @@ def solve(
     started, stop = time.perf_counter(), Stop(max_time, keeps=True)
     _check_limits(tol, max_iter)
 
-    resolved: Ball | None = None
-
     def fit(known: Result | None) -> Result:
-        nonlocal resolved
         problem, resolved = pose(
             X, y, ball, fit_intercept=fit_intercept, sample_weight=sample_weight, n_jobs=n_jobs
         )
-        return solve_problem(
+        found = solve_problem(
             problem,
             tol=tol,
             max_iter=max_iter,
@@ -121,8 +118,9 @@ def solve(
             stop=stop,
             started=started,
         )
+        return replace(found, ball=resolved)
 
-    return replace(persistently(fit, stop), ball=resolved)
+    return persistently(fit, stop)
 
 
 def persistently(fit: Callable[[Result | None], Result], stop: Stop) -> Result:

@@ -12,7 +12,7 @@ for missing and new values:
   contribution of each category over the training samples at zero, so an unknown level counts as the
   average training sample.
 
-All of it follows from statistics of the columns (``statistics.py``, :func:`encoding_of`).
+All of it follows from statistics of the columns (``statistics.py``, :func:`side_by_side`).
 :func:`column_transformer` is the same as scikit-learn has it; :func:`matrix_of_table` computes the
 same matrix in a tenth of the time.
 """
@@ -20,14 +20,15 @@ same matrix in a tenth of the time.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import scipy.sparse as sp
 
 from ...problem.features import Feature, position_of
 from ...rows.arrays import FloatArray, Matrix
-from ...rows.checks import TOO_LARGE, settled
+from ...rows.checks import settled
 from .frames import TableColumn, columns_of, spelt
 
 #: Replacements for a missing number.
@@ -39,39 +40,25 @@ _DENSE_ENTRIES = 2**16
 _DENSE_SHARE = 0.25
 
 
-class ColumnEncoding(NamedTuple):
-    """What becomes of a column.
-
-    A category has its ``levels`` in order, the missing one (None) last; a number has None, its
-    standard ``deviation``, and what is put in place of missing values, if anything.
-    """
-
-    name: Any
-    levels: Sequence[Any] | None
-    fill: float | None = None
-    is_used: bool = True
-    deviation: float = 1.0
+def as_category(name: Any, levels: Sequence[Any]) -> Feature:
+    """A category with a column for each of its levels, the missing one (None) last."""
+    shown = tuple("missing" if level is None else spelt(level) for level in levels)
+    columns, other = np.arange(len(levels)), "a level not seen in training"
+    return Feature(name, columns, shown, otherwise=other, values=tuple(levels))
 
 
-def encoding_of(columns: Iterable[ColumnEncoding]) -> tuple[Feature, ...]:
-    """The encoding of a table.
+def as_number(name: Any, is_used: bool, fill: float | None, deviation: float) -> Feature:
+    """A number, and what is put in place of missing values, if anything."""
+    return Feature(name, np.arange(int(is_used)), deviation=deviation, fill=fill)
 
-    Each column of the table becomes the next columns of the matrix: one for a number, one for each
-    level of a category, none if it is not used.
-    """
-    features, width = list[Feature](), 0
-    for name, levels, fill, is_used, deviation in columns:
-        if levels is None:
-            places = np.arange(width, width + bool(is_used))
-            feature = Feature(name, places, deviation=deviation, fill=fill)
-        else:
-            places = np.arange(width, width + len(levels))
-            shown = tuple("missing" if level is None else spelt(level) for level in levels)
-            other = "a level not seen in training"
-            feature = Feature(name, places, shown, otherwise=other, values=tuple(levels))
-        features.append(feature)
-        width += places.size
-    return tuple(features)
+
+def side_by_side(features: Iterable[Feature]) -> tuple[Feature, ...]:
+    """The encoding of a table: each feature has the next columns of the matrix."""
+    placed, width = list[Feature](), 0
+    for feature in features:
+        placed.append(replace(feature, columns=width + feature.columns))
+        width += feature.columns.size
+    return tuple(placed)
 
 
 def names_of_columns(features: Iterable[Feature]) -> list[str]:
@@ -180,18 +167,13 @@ def statement_of(features: Iterable[Feature]) -> list[dict[str, Any]]:
 def features_stated(
     names: Sequence[Any], stated: Iterable[dict[str, Any]], deviations: Sequence[float]
 ) -> tuple[Feature, ...]:
-    """The inverse of :func:`statement_of`, with names and deviations; or ``ValueError``."""
-    columns = [
-        ColumnEncoding(name, **each, deviation=deviation)
+    """The inverse of :func:`statement_of`, with names and deviations."""
+    return side_by_side(
+        as_number(name, each["is_used"], each["fill"], deviation)
+        if each["levels"] is None
+        else as_category(name, each["levels"])
         for name, each, deviation in zip(names, stated, deviations, strict=True)
-    ]
-    for _, levels, fill, _, _ in columns:
-        kinds = {float if type(level) is int else type(level) for level in levels or ()}
-        if len(kinds - {type(None)}) > 1 or not kinds <= {str, bool, float, type(None)}:
-            raise ValueError("levels must all be texts, all numbers or all truth values, or null")
-        if not isinstance(fill, float | int | None) or not abs(fill or 0.0) < TOO_LARGE:
-            raise ValueError(f"fill must be a number below {TOO_LARGE:g} or null")
-    return encoding_of(columns)
+    )
 
 
 # --- scikit-learn -------------------------------------------------------------------------------

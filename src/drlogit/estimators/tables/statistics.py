@@ -12,9 +12,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ...problem.features import Feature
 from ...rows.arrays import FloatArray
 from ...rows.checks import TOO_LARGE
-from .encoding import ColumnEncoding
+from .encoding import as_category, as_number
 from .frames import TableColumn, columns_of
 from .remarks import tells_rows_apart
 
@@ -74,7 +75,7 @@ class ColumnStatistics:
         if self.text and len(self.counts) > _MANY_TEXTS and tells_rows_apart(self.counts):
             self.apart, self.counts = True, Counter()
 
-    def encoding(self, name: Any, fill: str) -> ColumnEncoding:
+    def encoding(self, name: Any, fill: str) -> Feature:
         """What becomes of the column.
 
         Text that identifies rows is ignored, unless it was stated that it is a category, and so are
@@ -83,13 +84,13 @@ class ColumnStatistics:
         if self.category is not None:
             known = sorted(level for level in self.counts if level is not None)
             apart = self.apart or (self.text and tells_rows_apart(self.counts))
-            return ColumnEncoding(name, [] if apart else known + [None] * (None in self.counts))
+            return as_category(name, [] if apart else known + [None] * (None in self.counts))
         variance = self.squares / self.weight if self.weight else 0.0
         deviation = 1.0 if variance <= (1e-14 * self.mean) ** 2 else float(np.sqrt(variance))
         if fill == "error" or not self.n_known:
-            return ColumnEncoding(name, None, None, fill == "error", deviation)
+            return as_number(name, fill == "error", None, deviation)
         stand_in = self.median if fill == "median" else self.total / self.n_known
-        return ColumnEncoding(name, None, stand_in, True, deviation)
+        return as_number(name, True, stand_in, deviation)
 
 
 #: Those of a table, by the names of its columns.
