@@ -306,7 +306,7 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
             count = check_count(self.epsilons, "epsilons")
             epsilons = [radii_below(limit(kappa), count, SMALLEST) for kappa in kappas.tolist()]
         else:
-            epsilons = [np.ravel(check_radii(self.epsilons))] * kappas.size
+            epsilons = [check_radii(self.epsilons)] * kappas.size
         epsilons = [check_radii([*radii, *own]) for radii in epsilons]
         return Grid(kappas, epsilons, differs, counted)
 

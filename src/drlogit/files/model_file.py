@@ -166,8 +166,8 @@ def _features(value: Any, found: Found) -> Features:
     deviations = _numbers(value["deviations"], len(names))
     _check_moderate(deviations, "deviations")
     seen = None if value["seen"] is None else np.array(value["seen"], dtype=float)  # null is NaN
-    if seen is not None and not (_numbers(np.nan_to_num(seen), 3, len(names))[2] <= 1.0).all():
-        raise ValueError("must have shares of missing values in the third row of 'seen'")
+    if seen is not None:
+        _numbers(np.nan_to_num(seen), 3, len(names))
     shares = None if value["class_shares"] is None else dict(value["class_shares"])
     rows = _numbers(value["n_rows"]), shares, seen
     _numbers([each["fill"] or 0.0 for each in columns or ()], None)

@@ -151,8 +151,6 @@ def constant_model(problem: Problem) -> tuple[Any, Any] | None:
 
     None if a complete group replaces the intercept; that case needs a fit.
     """
-    if problem.several:
-        return problem.split(null_model(problem))
     if _group_for_intercept(problem):
         return None
     return problem.split(null_model(problem.as_numbers))

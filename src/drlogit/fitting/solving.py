@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
@@ -22,9 +22,6 @@ from ..rows.interface import WorkersLostError
 from ..rows.threads import one_blas_thread
 from .attempts import BestProven
 from .posing import pose
-
-#: Values of ``solver`` in a fit.
-SolverName: TypeAlias = Literal["auto", "interior-point"]
 
 #: Entries of X, for all fits and classes, from which a fit says its size before it begins.
 _LONG = 20_000_000
@@ -144,7 +141,7 @@ def persistently(fit: Callable[[Result | None], Result], stop: Stop) -> Result:
 def solve_problem(
     problem: Problem,
     *,
-    solver: SolverName = "auto",
+    solver: Literal["auto", "interior-point"] = "auto",
     tol: float = 1e-6,
     max_iter: int | None = None,
     start: Result | None = None,
