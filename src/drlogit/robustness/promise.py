@@ -38,7 +38,7 @@ from ..rows.checks import ParameterError
 from .adversary import Adversary
 from .limits import bounded_limit
 from .metrics import Metric
-from .words import Record, percent, warning_once, wrapped
+from .words import Record, warning_once, wrapped
 from .worst_case import groups_of
 
 #: The share of the rows that choose prices; it costs the limits a tenth of their precision.
@@ -82,13 +82,10 @@ class Promise(Record):
         The group of rows that this is about; empty for all rows.
     by_group : tuple of Promise
         The promise for each group of ``by``.
-    remark : str
-        What to know about the limit, if there is something.
     """
 
     confidence: float
     assumptions: str
-    remark: str = ""
     _more = ("confidence",)
 
     def __str__(self) -> str:
@@ -108,8 +105,6 @@ class Promise(Record):
         for sentence in self.ball.allowed():
             yield f"  {sentence}"
         yield self.assumptions
-        if self.remark:
-            yield self.remark
 
 
 @warning_once
@@ -240,7 +235,7 @@ class UnseenRows:
         assumed = "the rows are independent draws from one population"
         if metric.name == "log_loss":
             assumed += f", no row of which has a loss above {priced.high:.3g}"
-        made = Promise(
+        return Promise(
             value=value,
             nominal=self.nominal(metric, some),
             metric=str(metric),
@@ -249,19 +244,6 @@ class UnseenRows:
             confidence=self.confidence,
             n=some.size,
             assumptions=f"Assumed: {assumed}, and the model was chosen without them.",
-        )
-        return replace(made, remark=self._beside_a_constant(metric, made, some))
-
-    def _beside_a_constant(self, metric: Metric, made: Promise, some: IndexArray) -> str:
-        """What to say of an error limit that a constant answer keeps, too, on these rows."""
-        shares = np.bincount(self.adversary.codes[some]) / some.size
-        if metric.name != "error" or made.value < 1.0 - shares.max():
-            return ""
-        label = self.adversary.classes[int(shares.argmax())]
-        return (
-            f"The limit does not show that the model is of use: always predicting {label!r:.40} is "
-            f"wrong in {percent(1.0 - shares.max(), 1.0)} of these rows. More rows or a smaller "
-            "ball would help."
         )
 
     def priced(self, metric: Metric, theta: float = 0.0) -> PricedRows:

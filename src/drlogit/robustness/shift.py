@@ -42,6 +42,9 @@ _BINS = 8
 #: put there, lie outside of the range of the reference rows.
 _OUTSIDE = 0.05
 
+#: The number of columns in the plot.
+_SHOWN = 12
+
 
 @dataclass(frozen=True, eq=False)
 class Shift:
@@ -153,11 +156,11 @@ class Shift:
             share = percent(self.beyond, -1.0)
             yield f"{share} of the new rows have scores that no reference row has."
 
-    def plot(self, *, ax: Any = None, n_listed: int = 12) -> Any:
+    def plot(self, *, ax: Any = None) -> Any:
         """Draw how far the columns moved; returns the axes.  Needs matplotlib."""
         import matplotlib.pyplot as plt
 
-        shown = self.columns.head(n_listed)[::-1]
+        shown = self.columns.head(_SHOWN)[::-1]
         ax = plt.subplots(figsize=(7.0, 1.0 + 0.35 * len(shown)))[1] if ax is None else ax
         ax.barh(shown["column"].astype(str), shown["radii"], color="#0072B2")
         ax.axvline(1.0, color="0.3", linestyle="--", linewidth=1.0)

@@ -28,10 +28,6 @@ from .words import warning_once, wrapped
 _QUANTILES = 20
 
 
-class NoThresholdError(ValueError):
-    """No threshold keeps the stated limit on these rows."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class ThresholdChoice:
     """A threshold with a promise; ``float()`` is the threshold.
@@ -42,8 +38,6 @@ class ThresholdChoice:
         Predict ``positive`` if its probability is at least this: always at 0, never at 1.
     promise : Promise
         What holds at this threshold.
-    usual, usual_promise : float and Promise
-        The usual threshold, and what holds there.
     positive, negative : label
         The two classes.
     recall : float
@@ -56,8 +50,6 @@ class ThresholdChoice:
 
     threshold: float
     promise: Promise
-    usual: float
-    usual_promise: Promise
     positive: Any
     negative: Any
     recall: float
@@ -78,14 +70,8 @@ class ThresholdChoice:
                 f"Always predict {always!r}. No threshold of the model has a lower limit of the "
                 f"cost on these rows: {self.remark}"
             )
-        usual = "This is the usual threshold."
-        if self.usual != self.threshold:
-            usual = (
-                f"At the usual threshold {self.usual:.4g} the limit is {self.usual_promise.bound} "
-                f"({self.usual_promise.nominal:.4g} on these rows)."
-            )
         tried = f"The limits are corrected for comparing {self.tried} thresholds."
-        return wrapped([decide, *self.promise.sentences(), f"{usual} {tried}"])
+        return wrapped([decide, *self.promise.sentences(), tried])
 
     def to_sklearn(self, model: Any) -> Any:
         """The model with this threshold, as a ``FixedThresholdClassifier`` of scikit-learn."""
@@ -173,8 +159,6 @@ def choose_threshold(
     return ThresholdChoice(
         threshold=best,
         promise=choosing.promise(best),
-        usual=usual,
-        usual_promise=choosing.promise(usual),
         positive=classes[positive],
         negative=classes[1 - positive],
         recall=choosing.recall(best),
@@ -212,7 +196,7 @@ class _Choosing:
         return [at for at, metric in metrics if not math.isnan(rows.nominal(metric, rows.judging))]
 
     def best(self) -> float:
-        """The best candidate; :class:`NoThresholdError` if none keeps the limit."""
+        """The best candidate; ``ValueError`` if none keeps the limit."""
         promised = {at: self.promise(at).value for at in self.defined}
         if self.wanted is None:
             # A constant decision is preferred if its limit is as low: then no model is needed.
@@ -221,7 +205,7 @@ class _Choosing:
         kept = [at for at in promised if metric.sign * promised[at] <= metric.sign * self.wanted]
         if not kept:
             word = "at most" if metric.sign > 0.0 else "at least"
-            raise NoThresholdError(
+            raise ValueError(
                 f"no threshold keeps {metric.name} {word} {self.wanted:g} with "
                 f"{100.0 * self.rows.confidence:.10g} % confidence on {self.rows.judging.size} "
                 f"rows (positive: {metric.classes[metric.positive]!r:.40}): {self.needed()}"
