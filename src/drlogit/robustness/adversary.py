@@ -280,7 +280,7 @@ class Adversary:
         if metric.table is not None:
             return self.decisions(metric, weights).hull(sign * metric.mean(theta))
         found = self._loss_hull(sign) if metric.name == "log_loss" else self._error_hull(sign)
-        return found if weights is None else found.weighted(weights)
+        return found if weights is None else replace(found, weights=weights)
 
     def nominal(self, metric: Metric, weights: FloatArray | None = None) -> float:
         """The metric of the rows as they are; NaN for a ratio that is not defined there."""
@@ -344,7 +344,7 @@ class Adversary:
         if self._kept.get("key") != key:
             self._kept.update(key=key, decisions=self._decisions(metric, margin))
         found: Decisions = self._kept["decisions"]
-        return found if weights is None else found.weighted(weights)
+        return found if weights is None else replace(found, weights=weights)
 
     def _decisions(self, metric: Metric, margin: float) -> Decisions:
         decided, gap, down = self.gaps(metric)

@@ -22,7 +22,7 @@ steps end when the ratio no longer improves.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -95,10 +95,6 @@ class Hull:
     slope: float = 0.0
     most: float = math.inf
     least: float = 0.0
-
-    def weighted(self, weights: FloatArray) -> Hull:
-        """The same for other weights, which must sum to one."""
-        return replace(self, weights=weights)
 
     def at(self, epsilon: float) -> float:
         """The largest mean within a radius; at 0 that of the rows as they are."""
@@ -257,10 +253,6 @@ class Decisions:
         weights = self.weights[some]
         labels, costs = (self.label[some], self.decided[some]), (self.reach[some], self.flips[some])
         return Decisions(*labels, *costs, weights / weights.sum())
-
-    def weighted(self, weights: FloatArray) -> Decisions:
-        """The same rows with other weights, which must sum to one."""
-        return replace(self, weights=weights)
 
     def nominal(self, metric: Metric) -> float:
         """The metric of the rows as they are; NaN for a ratio that is not defined there."""

@@ -256,7 +256,8 @@ class UnseenRows:
         epsilon = self.adversary.ball.epsilon
         if not epsilon:
             return PricedRows(hull.start, 0.0, hull.least, high)
-        price = hull.weighted(_alike(self.choosing, hull.start.size)).price(epsilon)
+        chosen = replace(hull, weights=_alike(self.choosing, hull.start.size))
+        price = chosen.price(epsilon)
         return PricedRows(hull.at_price(price), price * epsilon, hull.least, high)
 
     def _limit_of_ratio(
