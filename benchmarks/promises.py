@@ -171,7 +171,8 @@ def surpassed(draw: Draw, count: int = 400) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(CASES))
+    names = ", ".join(CASES).replace("%", "%%")
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=names)
     parser.add_argument("--draws", type=int, default=400)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--fits", action="store_true", help="only the worst-case losses of fits")
