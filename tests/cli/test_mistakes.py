@@ -63,11 +63,7 @@ MISTAKES = [
         1,
         "these are the rows that the model was fitted to",
     ),
-    (
-        "predict pickle.json kept.csv",
-        1,
-        "is not a model file written by drlogit fit -o or save_model",
-    ),
+    ("predict pickle.json kept.csv", 1, "is a pickle, which can run code when it is read"),
     ("audit model.json kept.csv -o report.pdf", 1, "name a file that ends in .html"),
     ("threshold model.json kept.csv --cost a:b=1", 1, "such as ill:well=1, got 'a:b'"),
     (f"{T} --epsilom 1", 2, "--epsilom 1: did you mean --epsilon?"),

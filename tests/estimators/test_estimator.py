@@ -70,7 +70,7 @@ BAD = [
     ({"kappa": -1.0}, "kappa.*-1.0"),
     ({"ball": Ball(feature_costs=[1.0])}, "feature_costs must be 4 numbers"),
     ({"ball": 0.1}, "ball must be a drlogit.Ball"),
-    ({"epsilon": Ball()}, "epsilon must be a number >= 0, got Ball()"),
+    ({"epsilon": Ball()}, "epsilon must be a number, got a Ball: pass it as ball="),
     ({"class_weight": "fair"}, "class_weight.*'fair'"),
     ({"epsilons": 0}, "epsilons.*0"),
     ({"epsilons": [0.1, -0.1]}, "epsilon.*-0.1"),

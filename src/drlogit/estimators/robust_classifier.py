@@ -98,6 +98,9 @@ class RobustLinearClassifier(ModelParameters, ClassifierMixin, BaseEstimator):  
         check_ball(ball)
         given = {name: getattr(self, name, None) for name in ("epsilon", "kappa", "norm")}
         given = {name: value for name, value in given.items() if value is not None}
+        for name, value in given.items():
+            if isinstance(value, Ball):
+                raise ValueError(f"{name} must be a number, got a Ball: pass it as ball=…")
         ball = ball.replace(**given) if given else ball
         if np.ndim(ball.kappa) == 1 or is_dask(ball.kappa):
             raise ValueError(

@@ -281,6 +281,11 @@ def write_model(model: Any, path: str | os.PathLike[str], notes: Mapping[str, An
 def read_model(path: str | os.PathLike[str]) -> tuple[DRLogisticRegression, dict[str, Any]]:
     """Do what :func:`load_model` does, and return the notes of the command line."""
     contents = Path(path).read_bytes()
+    if contents.startswith(b"\x80"):
+        raise ValueError(
+            f"{path} is a pickle, which can run code when it is read: write the model with "
+            "drlogit.save_model instead"
+        )
     try:
         document = json.loads(contents.decode("utf-8-sig"))
         known = {name: document[name] for name in _SCHEMA}

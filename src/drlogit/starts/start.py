@@ -87,9 +87,8 @@ def dual_point_of(problem: Problem, start: Result) -> Any:
     """
     dual, rows, ball = start.dual, problem.rows, start.column_ball
     wanted = problem.epsilon, problem.kappa
-    if ball is not None and (ball.epsilon, ball.kappa.unit) != wanted:
-        return None
-    if problem.several:
+    changed = ball is not None and (ball.epsilon, ball.kappa.unit) != wanted
+    if changed or problem.several:
         return None
     if problem.domains is not None:
         return pieces_of_dual_point(problem, dual)
