@@ -153,7 +153,12 @@ def test_immovable_labels_with_linf_are_l1_logistic_regression(load, epsilon):
     y = y == 1  # benign; the second cultivar; versicolor
     model = stated.classifier(epsilon, math.inf, norm="linf", tol=1e-10).fit(X, y)
     known = LogisticRegression(
-        l1_ratio=1.0, C=1.0 / (len(y) * epsilon), solver="saga", tol=1e-9, max_iter=10**6
+        l1_ratio=1.0,
+        C=1.0 / (len(y) * epsilon),
+        solver="saga",
+        tol=1e-12,
+        max_iter=10**6,
+        random_state=0,
     )
     if tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 8):
         known.set_params(penalty="l1", l1_ratio=None)
