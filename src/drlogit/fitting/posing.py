@@ -10,7 +10,7 @@ from ..problem.ball import Ball
 from ..problem.features import Feature, Features, numbers
 from ..problem.label_costs import BY_ROW
 from ..problem.problem import Problem, pose_problem
-from ..problem.table_statistics import deviations_in, names_of, total_weight
+from ..problem.table_statistics import deviations_in, names_of, shares_of, total_weight
 from ..rows.arrays import IndexArray, is_dask
 from ..rows.building import coded, rows_of
 from ..rows.checks import check_features
@@ -58,8 +58,7 @@ def pose_samples(
     place: dict[str, Any] = {"intercept": bool(fit_intercept), "n_jobs": n_jobs}
     rows, shares = rows_of(matrix, codes, classes.size, weights, **place), None
     if not (is_dask(codes) or is_dask(given)):
-        totals = np.bincount(codes, given)
-        shares = dict(zip(classes.tolist(), (totals / totals.sum()).tolist(), strict=True))
+        shares = shares_of(classes, codes, given)
     known = total_weight(given, rows.n_samples), shares, seen
     if encoded is not None:
         features = Features(encoded, matrix.shape[1], *known)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..rows.arrays import FloatArray, Matrix, in_memory, is_dask
+from ..rows.arrays import FloatArray, IndexArray, Matrix, in_memory, is_dask
 from ..rows.building import checked_rows
 from ..rows.centring import centred
 from ..rows.checks import TOO_LARGE, as_numbers, check_features, check_weights
@@ -62,6 +62,13 @@ def class_shares(y: Any, sample_weight: Any = None) -> Mapping[Any, float]:
     """The share of each class, in the order of the classes."""
     classes, codes = np.unique(np.asarray(in_memory(y)), return_inverse=True)
     weights = None if sample_weight is None else as_numbers(in_memory(sample_weight), "weights")
+    return shares_of(classes, codes, weights)
+
+
+def shares_of(
+    classes: np.ndarray[Any, Any], codes: IndexArray, weights: FloatArray | None
+) -> Mapping[Any, float]:
+    """The share of each class, of labels as positions among the classes."""
     totals = np.bincount(codes, weights)
     return dict(zip(classes.tolist(), (totals / totals.sum()).tolist(), strict=True))
 
